@@ -67,12 +67,16 @@ func (s series) StoredAt(ctx context.Context, sequence uint64) (time.Time, error
 type bucket struct {
 	series
 	name string
+	// kind precedes keys in messages.
+	kind string
+	// check returns an error for a key that the bucket does not take.
+	check func(ctx context.Context, key string) error
 	// by is the unverified author of writes.
 	by string
 	// errChanged reports that the key has a newer revision than the one to replace.
 	errChanged error
-	// entry decodes a revision.
-	entry func(key string, m Message) model.Entry
+	// value decodes a revision with its value, and change a revision in the list of changes.
+	value, change func(key string, m Message) model.Entry
 }
 
 func (b bucket) key(m Message) string { return strings.TrimPrefix(m.Subject, KVSubject(b.name, "")) }
@@ -93,16 +97,48 @@ func (b bucket) write(ctx context.Context, key string, value []byte, isRemoval b
 	return revision, err
 }
 
-// get reads the newest revision of a key. With isCurrent it waits up to a second for a lagging replica; the user then needs
-// permission to write the key. The error wraps model.ErrNotFound for a removed key, ErrUnreadable, ErrServerHeaders or ErrLags.
-func (b bucket) get(ctx context.Context, key string, isCurrent bool) (Message, error) {
-	read := b.store.Last
-	if isCurrent {
-		read = b.store.CurrentMessage
+// Delete stores the removal of a key and returns its revision, also for an unknown key: a node may run an
+// assignment of an earlier bucket. The proof is for nodes that require signatures and may be nil. The error
+// wraps model.ErrInvalidName.
+func (b bucket) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
+	return b.put(ctx, "delete "+b.kind+key, key, proof, true)
+}
+
+// put stores a value, or a removal with a proof, under a valid key. what describes the write in errors.
+func (b bucket) put(ctx context.Context, what, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (revision uint64, err error) {
+	if err = b.check(ctx, key); err == nil {
+		revision, err = b.write(ctx, key, value, isRemoval, opts...)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+
+	return revision, nil
+}
+
+// Get reads the newest revision of a key. The error wraps model.ErrNotFound for a removed key, with the
+// revision of the removal, and for an unknown key, with revision zero. It wraps ErrUnreadable or
+// ErrServerHeaders for a value that must not be used, and model.ErrInvalidName.
+func (b bucket) Get(ctx context.Context, key string) (model.Entry, error) {
+	return b.get(ctx, key, b.store.Last)
+}
+
+// Current reads a key like Get, but waits up to a second for a lagging replica. The user needs
+// permission to write the key. The error wraps ErrLags if the replica still lags.
+func (b bucket) Current(ctx context.Context, key string) (model.Entry, error) {
+	return b.get(ctx, key, b.store.CurrentMessage)
+}
+
+func (b bucket) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (Message, error)) (model.Entry, error) {
+	if err := b.check(ctx, key); err != nil {
+		return model.Entry{}, err
 	}
 	m, err := read(ctx, b.stream, KVSubject(b.name, key))
+	if m, err = used(b.stream, m, err); err != nil {
+		return model.Entry{Key: key, Revision: m.Sequence}, fmt.Errorf("%s%s: %w", b.kind, key, err)
+	}
 
-	return used(b.stream, m, err)
+	return b.value(key, m), nil
 }
 
 // scan yields the messages of some keys, which may contain wildcards, or of all keys.
@@ -192,7 +228,7 @@ func (b bucket) between(ctx context.Context, from, to uint64, most, maxBytes int
 		if m.Sequence >= to {
 			break
 		}
-		all = append(all, b.entry(b.key(m), m))
+		all = append(all, b.change(b.key(m), m))
 		if size += messageSize(m); len(all) > most || len(all) > 1 && size > maxBytes {
 			return nil, 0, errTooMuch
 		}

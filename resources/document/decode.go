@@ -173,7 +173,6 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	}
 }
 
-// reveal records a secret and returns its text for the field.
 func (d *Decoder) reveal(s model.Secret) any {
 	d.Secrets = append(d.Secrets, s)
 

@@ -65,7 +65,6 @@ type announcer struct {
 	started map[model.Ref]bool
 }
 
-// begin logs the start of the manifests that contain n or that n includes, outermost first.
 func (a *announcer) begin(ctx context.Context, n *plan.Node) {
 	for _, p := range n.Parents {
 		a.begin(ctx, p)
@@ -88,7 +87,6 @@ func (a *announcer) isDue(n *plan.Node) bool {
 	})
 }
 
-// end logs the end of the manifest that n includes.
 func (a *announcer) end(n *plan.Node) {
 	if a.started[n.Ref] {
 		a.show(context.Background(), n, n.Resource.Messages.After)

@@ -40,10 +40,8 @@ func (o *observer) of(n *plan.Node) plan.Observation {
 	return out
 }
 
-// state returns the last observed state of a node, or nil.
 func (o *observer) state(n *plan.Node) resource.State { return o.seen[n.At].State }
 
-// provider returns the provider of a node, or nil before it is selected.
 func (o *observer) provider(n *plan.Node) resource.Provider { return o.seen[n.At].provider }
 
 // spec returns the properties of a node, without unresolved deferred properties.
@@ -192,7 +190,6 @@ func (o *observer) selectProvider(n *plan.Node) error {
 	})
 }
 
-// needsReload reports whether a state of a group is outdated.
 func (o *observer) needsReload(g *statusGroup) bool {
 	stale := false
 	for _, n := range g.nodes {
@@ -294,7 +291,6 @@ type generations struct {
 	last [8]int
 }
 
-// changed invalidates the observations of domains.
 func (g *generations) changed(domains resource.Domain) {
 	g.now++
 	for bit := range g.last {

@@ -130,7 +130,6 @@ func (r *pendingRefreshes) restore(ctx context.Context, n *plan.Node) {
 	r.mark([]model.Ref{n.Ref})
 }
 
-// isPart reports whether the run covers only a part of its manifest.
 func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 
 // clearUndeclared clears the refreshes of resources that the manifest no longer declares, or that
@@ -182,7 +181,6 @@ type FileJournal struct {
 	manifest string
 }
 
-// journalRecord is the format on disk.
 type journalRecord struct {
 	Manifest string      `json:"manifest"`
 	Owed     []model.Ref `json:"owed"`

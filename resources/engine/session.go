@@ -86,7 +86,6 @@ func (s *SessionStore) write(ctx context.Context, name string, data []byte) erro
 	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), files.OwnAttrs(0o600))
 }
 
-// transactions returns all stored transactions, oldest first.
 func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
@@ -106,7 +105,6 @@ func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 	return out, nil
 }
 
-// names returns the files with transactions.
 func (s *SessionStore) names() ([]string, error) {
 	names, err := files.Names(s.dir)
 	if err != nil {

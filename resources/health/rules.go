@@ -171,7 +171,6 @@ func isNumber(value any) bool {
 	}
 }
 
-// shown returns a value in the form for a problem.
 func shown(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -196,7 +195,6 @@ func quoted(text string) string {
 	return `"` + text + `"`
 }
 
-// kind is a kind of goss rules.
 type kind struct {
 	// attributes are the forms of the allowed attributes. The form "" is any matcher, "truth" a matcher
 	// of a boolean, "number" one of a number, and "lines" one of lines, where a list holds patterns.

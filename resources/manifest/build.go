@@ -32,7 +32,6 @@ type build struct {
 	excludedUnknown bool
 }
 
-// warner is a valid Spec with warnings.
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declaration) {
@@ -192,7 +191,6 @@ func unevaluated(t *resource.Type) []string {
 	return out
 }
 
-// resolveDeferred returns the properties of a resource when it runs.
 func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
@@ -226,7 +224,6 @@ func absentAbove(path string) (needs []string) {
 	}
 }
 
-// noteSensitive records a sensitive resource, whose files are secret too.
 func (s *session) noteSensitive(res *resource.Resource) {
 	if res.Sensitive() {
 		s.common.sensitive[res.Ref()] = true

@@ -32,7 +32,6 @@ type comment struct {
 	within bool
 }
 
-// word returns the first word of a comment.
 func (c comment) word() string {
 	word, _, _ := strings.Cut(c.text, " ")
 
@@ -262,8 +261,6 @@ type annotationChecks struct {
 	out    model.Problems
 }
 
-// checkAnnotations checks the final data by the comments above the keys of data and of the used
-// overrides.
 func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, taken []override) model.Problems {
 	checks, _ := w.doc.comments()
 	if len(checks) == 0 {
@@ -348,7 +345,6 @@ func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *
 	}
 }
 
-// isUnset reports whether a value is null or an empty text.
 func isUnset(v any) bool {
 	value, err := expression.ToValue(v, model.Position{})
 
@@ -369,7 +365,6 @@ const (
 	shellUnsafe = "`$;|&<>\n\r\x00"
 )
 
-// checks returns the functions of @validate by name, in both spellings.
 func checks() map[string]any {
 	out := map[string]any{
 		"isRegex":  func(v any, pattern string) (bool, error) { return isMatch("isRegex", v, pattern) },

@@ -62,11 +62,9 @@ type Document struct {
 	Overrides document.Value
 
 	// section is muster or ccm. It is empty in a document with data only.
-	section   string
-	Fail      document.Value
-	Flapping  document.Value
-	Limit     document.Value
-	Pre, Post document.Value
+	section string
+	// settings are the settings of the section, a mapping.
+	settings  document.Value
 	Resources document.Value
 	// JetFile is the path of a template that renders the resources.
 	JetFile document.Value
@@ -237,16 +235,8 @@ func (d *Document) hierarchy(section document.Entry) {
 func (d *Document) body(section document.Entry) {
 	for _, e := range d.expect(section, document.Map).Entries {
 		switch v := e.Value; e.Key {
-		case "fail_on_error":
-			d.Fail = v
-		case "flapping":
-			d.Flapping = v
-		case "limit":
-			d.Limit = v
-		case "pre_message":
-			d.Pre = v
-		case "post_message":
-			d.Post = v
+		case "fail_on_error", "flapping", "limit", "pre_message", "post_message":
+			d.settings.Entries = append(d.settings.Entries, e)
 		case keyJetFile:
 			if d.JetFile = v; !v.IsScalar() && v.Kind != document.Null {
 				d.problems.Add(v.Pos, "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", e.Key, v.Kind)
@@ -338,7 +328,6 @@ func startsOfLines(text []byte) []int {
 	return out
 }
 
-// openers counts `${` and `{{` before an offset.
 func openers(s string, before int) int {
 	n := 0
 	for i := 0; i < before && i+1 < len(s); i++ {

@@ -69,7 +69,6 @@ type evaluator struct {
 	inputs map[string]struct{}
 }
 
-// knownFacts are the facts after the first use.
 type knownFacts struct {
 	read bool
 	all  map[string]any
@@ -162,14 +161,12 @@ func (w *evaluator) Secrets() []model.Secret {
 	return slices.Clone(w.secrets)
 }
 
-// setDynamic records that the result depends on more than the document and its data.
 func (w *evaluator) setDynamic() {
 	w.mu.Lock()
 	w.dynamic = true
 	w.mu.Unlock()
 }
 
-// noteInput records a file as an input of the document.
 func (w *evaluator) noteInput(path string) {
 	for w.outer != nil {
 		w = w.outer
@@ -191,7 +188,6 @@ func (w *evaluator) Inputs() []string {
 	return slices.Sorted(maps.Keys(w.inputs))
 }
 
-// fileUse is the purpose of reading a file.
 type fileUse string
 
 const (
@@ -259,7 +255,6 @@ func (sc *scope) checkText(text string) error {
 	return nil
 }
 
-// beside returns the absolute path of a file.
 func (w *evaluator) beside(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.dir, path)
@@ -283,7 +278,6 @@ func cached[T any](w *evaluator, key string, get func() (T, error)) (T, error) {
 	return v, err
 }
 
-// kvGet implements the function kvGet.
 func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, error) {
 	w.setDynamic()
 	if w.opts.KV == nil {

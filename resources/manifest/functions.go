@@ -240,7 +240,6 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	return v.Plain(), true, nil
 }
 
-// registered is the list of mappings that the function registrations returns.
 type registered []any
 
 // newRegistered returns the list. Each field also has a key in CamelCase, for CCM manifests.

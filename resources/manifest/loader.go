@@ -234,7 +234,6 @@ func (s *shared) clone() *shared {
 	return &out
 }
 
-// provide records the paths that a resource provides.
 func (s *shared) provide(res *resource.Resource) {
 	for _, p := range res.Type.Relations(res.Spec).Provides {
 		if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
@@ -403,29 +402,10 @@ func sourceBeside(properties document.Value) (document.Value, bool) {
 	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
 }
 
-// checkSource reports a file beside a manifest without a directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
 	if beside && !v.Deferred && b.session.dir == "" && !b.session.forOtherNode {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
-	}
-}
-
-func (c *Checked) addSource(properties document.Value) {
-	v, beside := sourceBeside(properties)
-	if !beside {
-		return
-	}
-	// A path that begins with an expression may be absolute.
-	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
-		return
-	}
-	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
-}
-
-func (c *Checked) add(f File) {
-	if !slices.ContainsFunc(c.Files, func(have File) bool { return have.Path == f.Path }) {
-		c.Files = append(c.Files, f)
 	}
 }
 

@@ -60,7 +60,6 @@ func (r *resolver) value(ctx context.Context, v document.Value) (document.Value,
 	return v, false
 }
 
-// mayHold reports whether a text may contain expressions or printed values.
 func (r *resolver) mayHold(text string) bool {
 	return expression.MayHoldExpression(text) || r.scope.evaluator.printed.in(text)
 }
@@ -137,7 +136,6 @@ func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	return out
 }
 
-// fail adds a problem and marks its position as failed.
 func (r *resolver) fail(pos model.Position, hint, format string, args ...any) {
 	r.problems.Add(pos, hint, format, args...)
 	r.failed = append(r.failed, pos)

@@ -43,7 +43,6 @@ type Property struct {
 	GoType reflect.Type
 }
 
-// properties returns the properties of a type, with the properties of embedded structs first.
 func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property

@@ -152,7 +152,7 @@ func Registrations(log *slog.Logger, open func(context.Context) (*kvstore.Store,
 // FindRegistrations returns registrations. It logs and omits unreadable registrations.
 func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Store, filter kvstore.RegistrationFilter) ([]kvstore.Registered, error) {
 	all, err := kvstore.NewRegistrations(store).Registrations(ctx, filter)
-	if errors.Is(err, kvstore.ErrInvalidRegistration) {
+	if errors.Is(err, registration.ErrInvalid) {
 		log.Warn("invalid registrations left out", "error", err)
 		err = nil
 	}

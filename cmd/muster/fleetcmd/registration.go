@@ -177,7 +177,7 @@ func (c *registrationCommand) watch(ctx context.Context) error {
 			return nil
 		case errors.Is(err, model.ErrInvalidName):
 			return cli.Usagef("%w", err)
-		case errors.Is(err, kvstore.ErrInvalidRegistration):
+		case errors.Is(err, registration.ErrInvalid):
 			c.Log.Warn("invalid registration", "error", err)
 			continue
 		case errors.Is(err, kvstore.ErrRegistrationsNotCurrent):

@@ -3,7 +3,6 @@ package fleetcmd
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -148,9 +146,6 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
 	f := simulate.New(simulate.Options{
 		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Types: o.Types, Log: o.Log,
-		Control: func(ctx context.Context) iter.Seq2[model.ControlRevision, error] {
-			return kvstore.NewControl(l.stores[0]).Follow(ctx)
-		},
 	})
 
 	return &SimulatedFleet{f, scripts, l}, nil
@@ -272,6 +267,7 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 
 	return simulate.Link{
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
+		Control:     watch.NewControl(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
 		States:      kvstore.NewNodes(store),
 		Publisher:   kvstore.NewReports(store),
 		Serve: func(ctx context.Context, n *simulate.Node) error {

@@ -120,7 +120,6 @@ func (g *Graph) add(r *resource.Resource) bool {
 	return true
 }
 
-// connect adds the edges of require and subscribe.
 func (g *Graph) connect() {
 	for _, n := range g.nodes {
 		meta := n.Resource.Meta()

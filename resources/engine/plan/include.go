@@ -121,7 +121,6 @@ func (g *Graph) number(found []*resource.Resource) {
 	}
 }
 
-// declared returns the nodes in the order of declaration.
 func (g *Graph) declared() []*Node {
 	nodes := slices.Clone(g.nodes)
 	slices.SortFunc(nodes, byDeclaration)

@@ -59,7 +59,6 @@ func (g *Graph) ProviderBeside(n *Node, what string) *Node {
 	return nil
 }
 
-// addAgainst adds edges against the order of the document.
 func (g *Graph) addAgainst(needs []unmet) {
 	for _, u := range needs {
 		for _, p := range g.Providers[u.need.What] {

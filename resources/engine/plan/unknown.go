@@ -48,7 +48,6 @@ func (u *Upstream) effectOf(dep, n *Node) *Node {
 	return nil
 }
 
-// firstEffect returns the effect of the first of nodes that has one.
 func (u *Upstream) firstEffect(nodes []*Node, n *Node) *Node {
 	for _, dep := range nodes {
 		if until := u.effectOf(dep, n); until != nil {

@@ -65,7 +65,6 @@ func response(protocol, without string) *jsonschema.Schema {
 	return s
 }
 
-// prune removes unused definitions.
 func prune(s *jsonschema.Schema) {
 	for name := range s.Definitions {
 		text, err := json.Marshal(s)
