@@ -57,7 +57,6 @@ func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.addBatches(cmd)
-	c.addContinue(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	taken := cli.FlagNames(cmd)
