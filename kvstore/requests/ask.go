@@ -144,8 +144,8 @@ func (s Client) newQuestion() question {
 }
 
 // send sends requests. early is the number of messages that arrived before the server confirmed them:
-// only such a message can report "no responders" for a single request. A lost connection is no error,
-// because the requests may have reached nodes.
+// a single request can have no responders only if such a message says so. After a lost connection send
+// returns no error, because the requests may have reached nodes.
 func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err
