@@ -222,12 +222,12 @@ func (f *feed) pruneNodes(ctx context.Context) error {
 		}
 		stored[name] = true
 	}
-	for _, name := range f.to.NodeNames() {
-		if stored[name] {
+	for n := range f.to.All() {
+		if stored[n.Node] {
 			continue
 		}
-		if _, err := f.Nodes.State(ctx, name); errors.Is(err, model.ErrNotFound) {
-			f.to.RemoveNode(name)
+		if _, err := f.Nodes.State(ctx, n.Node); errors.Is(err, model.ErrNotFound) {
+			f.to.RemoveNode(n.Node)
 		}
 	}
 

@@ -237,16 +237,6 @@ const (
 	maxEventsOfNode = 100
 )
 
-// Nodes returns a page of nodes. The error is the error of the target expression, a *targets.Error, or of
-// reading the facts that it needs.
-func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
-	progress := f.Progress()
-	out, err := f.list(q)
-	out.Progress = progress
-
-	return out, err
-}
-
 // Node returns the data of a node, and whether it is known.
 func (f *Fleet) Node(name string) (NodeDetail, bool) {
 	n, is := f.node(name)
@@ -259,21 +249,14 @@ func (f *Fleet) Node(name string) (NodeDetail, bool) {
 	return out, true
 }
 
-// Events returns a page of events, newest first.
-func (f *Fleet) Events(q EventQuery) EventPage {
-	out := EventPage{Progress: f.Progress()}
-	out.Events, out.More = f.page(q)
-
-	return out
-}
-
 const maxRunsOfManifest = 50
 
 // Manifests returns the assigned manifests. Manifests that need attention come first.
 func (f *Fleet) Manifests() []ManifestRow {
 	s, _ := f.overview.get(f, time.Now())
 	keys := map[string][]Assigned{}
-	for name, e := range f.assigned().All() {
+	_, assigned := f.now()
+	for name, e := range assigned.All() {
 		keys[name] = append(keys[name], Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 	}
 	out := make([]ManifestRow, len(s.Manifests))
