@@ -169,17 +169,6 @@ func (d Difference) Concerns(n model.Node) bool {
 	return false
 }
 
-// Overview returns the statuses of all assignments on each node, see Assigned.Statuses.
-func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
-	a := NewAssigned(entries)
-	out := make([][]RolloutStatus, len(nodes))
-	for i, n := range nodes {
-		out[i] = a.Statuses(n)
-	}
-
-	return out
-}
-
 // unassigned returns what a node runs without an assignment, by key.
 func (a *Assigned) unassigned(n *model.Node) []RolloutStatus {
 	var out []RolloutStatus

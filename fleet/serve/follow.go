@@ -152,7 +152,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	feed.look = f.CheckEvery
 	show := func(name string) webhook.Notices { return model.Webhook(name) }
 	for _, c := range f.Webhooks.Couriers(f.Store.Reports, show, f.Log, again != nil && again.reports) {
-		running.Go(func() { feed.persistFor(ctx, c.Show, "reports for "+c.About(), c.Deliver) })
+		running.Go(func() { feed.persist(ctx, c.Show, "reports for "+c.About(), c.Deliver) })
 	}
 
 	return feed.run(ctx)

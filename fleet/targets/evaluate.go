@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
@@ -105,10 +106,10 @@ func (b *bounds) run(env any) (bool, error) {
 	}
 	b.steps, b.read = 0, 0
 	result, err := b.vm.Run(b.program, env)
-	switch at := asFileError(err); {
+	switch at, is := errors.AsType[*file.Error](err); {
 	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrInventoryNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
 		return false, at.Prev
-	case at != nil:
+	case is:
 		return false, errors.New(plain(at.Message))
 	case err != nil:
 		return false, err

@@ -138,16 +138,6 @@ func (e *Expression) UsesOnly(names ...string) bool {
 	return true
 }
 
-// asFileError returns the error of the expression language in err, nil for none.
-func asFileError(err error) *file.Error {
-	var at *file.Error
-	if errors.As(err, &at) {
-		return at
-	}
-
-	return nil
-}
-
 // whatTarget is the name of target expressions in messages.
 const whatTarget = "target expression"
 
@@ -281,7 +271,7 @@ func quote(text string) string {
 // explain translates an error of the expression language.
 func explain(text string, err error) *Error {
 	out := &Error{Expression: text, Message: err.Error()}
-	if at := asFileError(err); at != nil {
+	if at, is := errors.AsType[*file.Error](err); is {
 		out.Line, out.Column, out.Message = at.Line, at.Column+1, at.Message
 	}
 	out.Message = plain(out.Message)

@@ -288,7 +288,7 @@ func ResultNames() []string { return namesIn(Result{}) }
 func CompileResults(text string) (Query[Result], error) {
 	e, err := compile(text, vocabulary{what: "query", env: resultEnv{}, values: resultValues, words: map[Space]words{
 		SpaceOutcome: {"outcome", texts(outcomes[:])},
-		SpaceCause:   {"cause", texts([]model.Cause{model.CauseManifest, model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseEnsure, model.CauseRequest})},
+		SpaceCause:   {"cause", model.ReportCauses()},
 	}})
 
 	return Query[Result]{e, func(b *bounds) (any, *Result) {

@@ -153,7 +153,7 @@ func (a Assignment) Late() bool {
 	return !a.Done() && a.Status != fleet.StatusUnassigned
 }
 
-// NewNode returns the data of a node with the statuses of its assignments, see fleet.Overview.
+// NewNode returns the data of a node with the statuses of its assignments, see fleet.Assigned.
 func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) Node {
 	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: make([]Assignment, len(statuses))}
 	for i, s := range statuses {

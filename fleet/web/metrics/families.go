@@ -204,7 +204,7 @@ func readManifests(s *snapshot, emit telemetry.Emit) {
 func readReports(s *snapshot, emit telemetry.Emit) {
 	counts := map[[2]string]uint64{}
 	for _, c := range s.totals.Reports {
-		counts[[2]string{word(c.Kind, kinds()), word(string(c.Outcome), outcomes())}] += c.Count
+		counts[[2]string{word(c.Kind, model.Kinds()), word(string(c.Outcome), model.ReportOutcomes())}] += c.Count
 	}
 	for of, n := range counts {
 		emit(float64(n), of[0], of[1])
@@ -220,17 +220,4 @@ func word(text string, known []string) string {
 	}
 
 	return telemetry.OtherLabel
-}
-
-func kinds() []string {
-	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
-}
-
-func outcomes() []string {
-	return []string{
-		string(model.OutcomeStable), string(model.OutcomeChanged), string(model.OutcomeRefreshed), string(model.OutcomeFailed), string(model.OutcomeSkipped),
-		string(model.OutcomeNoop), string(model.OutcomeUnmet), string(model.OutcomeRefused), string(model.OutcomeNotRun),
-		string(model.HealthOK), string(model.HealthWarning), string(model.HealthCritical), string(model.HealthUnknown),
-		string(model.NodeStarted), string(model.NodeStopped), string(model.NodeDropped), string(model.NodeUnassigned), string(model.NodeFlapping), string(model.NodeDuplicate),
-	}
 }
