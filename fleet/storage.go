@@ -139,7 +139,6 @@ func reachableAt(at time.Time, nodes iter.Seq[*model.Node]) (found []*model.Node
 	return found, median
 }
 
-// witnesses returns the required number of reachable nodes that report a problem.
 func witnesses(reachable int) int { return max(1, min(reachable, maxWitnesses)) }
 
 // UnstoredReports returns the probable reason why reports are not stored, empty if they are. Two reachable
@@ -210,5 +209,4 @@ func (u UnstoredStates) Guess() string {
 	return fmt.Sprintf("no node stored its state since %s: if agents run, the NATS server %s does not store states: %s", at(u.At), u.Server, remedy)
 }
 
-// at formats a time for users.
 func at(t time.Time) string { return t.Local().Format(model.TimeFormat) }

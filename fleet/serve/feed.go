@@ -229,7 +229,6 @@ func (f *feed) pruneNodes(ctx context.Context) error {
 	return nil
 }
 
-// followNodes adds every stored state, starting with the current ones.
 func (f *feed) followNodes(ctx context.Context) error {
 	for c, err := range f.Nodes.Watch(ctx) {
 		if err != nil {

@@ -76,7 +76,6 @@ func (e *Evaluator) Match(n Node, documents Documents) (bool, error) {
 	return e.run(&e.env)
 }
 
-// getFacts returns the facts of the node.
 func (e *Evaluator) getFacts() map[string]any {
 	if e.documents.Facts == nil {
 		panic(ErrFactsNeeded)
@@ -118,7 +117,6 @@ func (b *bounds) run(env any) (bool, error) {
 	return truth(result)
 }
 
-// isEnded reports whether no further evaluation may start.
 func (b *bounds) isEnded() bool {
 	select {
 	case <-b.done:
@@ -253,7 +251,6 @@ type env struct {
 	Charge   func(any, bool) any   `expr:"__charge"`
 }
 
-// set sets the node that the program reads.
 func (e *env) set(n Node) {
 	e.Node, e.Host, e.Version = n.Node.Node, n.Host, n.Version
 	e.Groups, e.Labels = n.Groups, n.Labels

@@ -49,7 +49,6 @@ func fieldsOf(row any) map[string]int {
 	return out
 }
 
-// valueOf returns the value of a field of a row, nil for an unknown name.
 func valueOf(row any, fields map[string]int, name string) any {
 	if i, known := fields[name]; known {
 		return reflect.ValueOf(row).Elem().Field(i).Interface()
@@ -189,7 +188,6 @@ func (p *Package) value(name any) (any, error) {
 	return p.Value(text), nil
 }
 
-// isCallOf reports whether a node of the tree calls a function.
 func isCallOf(n ast.Node, function string) bool {
 	c, _ := n.(*ast.CallNode)
 	if c == nil {

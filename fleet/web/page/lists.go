@@ -136,7 +136,6 @@ func fitting(groups []string, labels map[string]string) (shownGroups, shownLabel
 	return groups[:min(count, len(groups))], pairs
 }
 
-// hostOf returns the host name of a node, empty if it equals the name of the node.
 func hostOf(r view.NodeRow) string {
 	if strings.EqualFold(r.Host, r.Node) {
 		return ""
@@ -204,7 +203,6 @@ func grouped(all []view.Event) []eventGroup {
 	return out
 }
 
-// fieldTime returns the value of a datetime-local field, empty for zero.
 func fieldTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
