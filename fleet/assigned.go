@@ -314,7 +314,7 @@ func (v *view) active(name string) string {
 			if err != nil || m.Revision == 0 || !v.isIn(t) {
 				continue
 			}
-			if other, ok := v.running[name]; !ok || v.wins(t, other) {
+			if other, _, err := ParseKey(v.running[name]); err != nil || v.isAhead(t, other) {
 				v.running[name] = key
 			}
 		}
@@ -328,13 +328,6 @@ func (v *view) isIn(t Target) bool {
 	_, is := v.place(t)
 
 	return is
-}
-
-// wins reports whether a target takes precedence over a key of the same name.
-func (v *view) wins(t Target, key string) bool {
-	other, _, _ := ParseKey(key)
-
-	return v.isAhead(t, other)
 }
 
 // isAhead reports whether a target takes precedence over another.
