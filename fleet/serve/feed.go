@@ -375,7 +375,7 @@ func (f *feed) followEnd(ctx context.Context) error {
 func (f *feed) begin(since time.Time) {
 	if !f.isBegun {
 		f.isBegun = true
-		f.to.SetSince(since, false)
+		f.to.SetSince(since, false, false)
 		close(f.begun)
 	}
 }
@@ -404,7 +404,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 		all = f.until <= 1 || b.count > 0 && b.first.Before(oldest)
 		if b.count > 0 && !all {
 			known = b.first
-			f.to.SetSince(known, false)
+			f.to.SetSince(known, false, false)
 		}
 		// After a gap of removed messages, the next block is larger.
 		if size *= 2; uint64(b.count) > size/4 {
@@ -414,11 +414,10 @@ func (f *feed) readHistory(ctx context.Context) error {
 	if err := f.tellShares(ctx); err != nil {
 		return err
 	}
-	if !all {
-		f.to.SetTruncated(known)
-		return nil
+	if all {
+		known = oldest
 	}
-	f.to.SetSince(oldest, true)
+	f.to.SetSince(known, true, !all)
 
 	return nil
 }

@@ -91,18 +91,6 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
-// stay.
-func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
-	f.forget(f.setNodes(asked, all)...)
-}
-
-// RemoveNode removes a node.
-func (f *Fleet) RemoveNode(name string) {
-	f.removeNode(name)
-	f.forget(name)
-}
-
 // Progress describes how complete the view is. Pages show it until the view is complete.
 type Progress struct {
 	// Nodes means that the states of all nodes and all assignments are known, and with them the last run of

@@ -231,8 +231,11 @@ func (t *nodeTable) remove(name string) {
 	}
 }
 
-// setNodes sets all nodes as of the time of the request. It returns the removed nodes.
-func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []string) {
+// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
+// stay.
+func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
+	a, removed := f.inventory, []string(nil)
+	defer func() { f.forget(removed...) }() // without the lock of the nodes
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
@@ -252,8 +255,6 @@ func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []strin
 	})
 	a.listed = true
 	a.changed()
-
-	return removed
 }
 
 // SetNode sets the state of a node and takes ownership of it.
@@ -264,7 +265,10 @@ func (a *inventory) SetNode(n model.Node) {
 	a.changed()
 }
 
-func (a *inventory) removeNode(name string) {
+// RemoveNode removes a node.
+func (f *Fleet) RemoveNode(name string) {
+	defer f.forget(name) // without the lock of the nodes
+	a := f.inventory
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes.remove(name)

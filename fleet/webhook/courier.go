@@ -259,8 +259,7 @@ func (c *Courier) send(ctx context.Context, d model.ReportDelivery, r model.Repo
 		}
 		c.Show.Problem(c.About(), fmt.Sprintf("webhook %s cannot be delivered since %s: %s", name, failing.Local().Format(model.TimeFormat), err))
 		wait := pause
-		var asked AfterError
-		if errors.As(err, &asked) {
+		if asked, is := errors.AsType[AfterError](err); is {
 			wait = max(wait, asked.After)
 		}
 		if err := hold(ctx, d, wait); err != nil {
