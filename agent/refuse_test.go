@@ -448,7 +448,7 @@ func TestAssignmentDocuments(t *testing.T) {
 		"noop":               {"noop: true", false, "noop"},
 		"noop garbage":       {"noop: maybe", false, "group.all.motd:2:7: `noop` must be true or false, not \"maybe\""},
 		"unknown key":        {"intervall: 5m", false, "group.all.motd:2:1: unknown key `intervall` (did you mean `interval`?)"},
-		"rollout":            {"rollout: {id: x}", false, "key `rollout` is not in this version yet"},
+		"rollout":            {"rollout: {id: x}", false, "unknown key `rollout`"},
 		"wrong name":         {"name: other", false, "group.all.motd:2:7: the name is \"other\""},
 		"wrong digest":       {"digest: " + digest("x"), false, "group.all.motd:2:9: the digest does not match"},
 		"drift garbage":      {"drift: never", false, "group.all.motd:2:8: `drift` cannot be \"never\""},

@@ -66,7 +66,6 @@ func (p Pause) Check() error {
 	}
 }
 
-// isLine reports whether a text is one printable line of at most most bytes.
 func isLine(text string, most int) bool {
 	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -202,7 +202,6 @@ type ClockOffset struct {
 	Within Duration `json:"within" jsonschema_description:"Maximum error: half the round trip of the measurement, plus the clock drift since"`
 }
 
-// apparentOffset is the smallest offset that muster reports.
 const apparentOffset = 5 * time.Second
 
 // Apparent reports whether the clocks differ by at least 5 seconds and by more than the measurement error.

@@ -221,6 +221,8 @@ var (
 var (
 	// ErrNotFound means that an assignment, revision, bundle, object or key does not exist.
 	ErrNotFound = errors.New("not found")
+	// ErrControlChanged means that another operator has written a newer revision of a control document.
+	ErrControlChanged = errors.New("another user has changed it, try again")
 	// ErrNotPermitted reports an operation that the NATS server denies.
 	ErrNotPermitted = errors.New("not permitted")
 	// ErrUnusable is a stored value with invalid headers. It can be replaced or removed, but not used.

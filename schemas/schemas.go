@@ -6,9 +6,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 //go:generate go run ./internal/gen
@@ -29,6 +32,8 @@ type Document struct {
 	// Protocol is the value of the field protocol of the document. It is empty for a manifest,
 	// which has no such field.
 	Protocol string
+	// Type is the Go type of the document, nil for a manifest and an ensure request.
+	Type reflect.Type
 	// Summary describes the document in one line.
 	Summary string
 }
@@ -36,23 +41,23 @@ type Document struct {
 // Documents returns all kinds of documents with a schema.
 func Documents() []Document {
 	return []Document{
-		{"manifest", "", "A manifest: data, hierarchy, overrides and resources"},
-		{"ensure_request", model.ProtocolEnsureRequest, "A request for one resource to be in a state"},
-		{"ensure_response", model.ProtocolEnsureResponse, "The response to an ensure request"},
-		{"run_request", model.ProtocolRunRequest, "A request to run assignments"},
-		{"cancel_request", model.ProtocolCancelRequest, "A request to cancel a request"},
-		{"run_response", model.ProtocolRunResponse, "The response to a run request"},
-		{"transaction", model.ProtocolTransaction, "Result of one resource in one run"},
-		{"run", model.ProtocolRun, "The summary of one run of one manifest"},
-		{"assignment", model.ProtocolAssignment, "A manifest assigned to a node or group"},
-		{"statement", model.ProtocolStatement, "The signed payload of an envelope"},
-		{"pause", model.ProtocolPause, "A pause of the nodes of a family, in the bucket of control documents"},
-		{"labels", model.ProtocolLabels, "Labels that operators give a node, in the bucket of control documents"},
-		{"groups", model.ProtocolGroups, "Groups that operators put a node into, in the bucket of control documents"},
-		{"health", model.ProtocolHealth, "A change of a health check's status"},
-		{"registration", model.ProtocolRegistration, "A service at an address, as a node registers it"},
-		{"node", model.ProtocolNode, "Status of a node"},
-		{"agent", model.ProtocolAgent, "Status of an agent, as it answers on its machine"},
+		{"manifest", "", nil, "A manifest: data, hierarchy, overrides and resources"},
+		{"ensure_request", model.ProtocolEnsureRequest, nil, "A request for one resource to be in a state"},
+		{"ensure_response", model.ProtocolEnsureResponse, reflect.TypeFor[model.EnsureResponse](), "The response to an ensure request"},
+		{"run_request", model.ProtocolRunRequest, reflect.TypeFor[model.RunRequest](), "A request to run assignments"},
+		{"cancel_request", model.ProtocolCancelRequest, reflect.TypeFor[model.CancelRequest](), "A request to cancel a request"},
+		{"run_response", model.ProtocolRunResponse, reflect.TypeFor[model.EnsureResponse](), "The response to a run request"},
+		{"transaction", model.ProtocolTransaction, reflect.TypeFor[model.Transaction](), "Result of one resource in one run"},
+		{"run", model.ProtocolRun, reflect.TypeFor[model.Run](), "The summary of one run of one manifest"},
+		{"assignment", model.ProtocolAssignment, reflect.TypeFor[model.Assignment](), "A manifest assigned to a node or group"},
+		{"statement", model.ProtocolStatement, reflect.TypeFor[signed.Statement](), "The signed payload of an envelope"},
+		{"pause", model.ProtocolPause, reflect.TypeFor[model.Pause](), "A pause of the nodes of a family, in the bucket of control documents"},
+		{"labels", model.ProtocolLabels, reflect.TypeFor[model.Labels](), "Labels that operators give a node, in the bucket of control documents"},
+		{"groups", model.ProtocolGroups, reflect.TypeFor[model.Groups](), "Groups that operators put a node into, in the bucket of control documents"},
+		{"health", model.ProtocolHealth, reflect.TypeFor[model.HealthReport](), "A change of a health check's status"},
+		{"registration", model.ProtocolRegistration, reflect.TypeFor[registration.Registration](), "A service at an address, as a node registers it"},
+		{"node", model.ProtocolNode, reflect.TypeFor[model.NodeState](), "Status of a node"},
+		{"agent", model.ProtocolAgent, reflect.TypeFor[model.AgentStatus](), "Status of an agent, as it answers on its machine"},
 	}
 }
 

@@ -208,17 +208,17 @@ func TestRead(t *testing.T) {
 	_, err = assign.ReadSource("-", io.LimitReader(endless{}, manifest.DefaultMaxBytes+1), anything)
 	wantError(t, err, model.ErrTooLarge, "16 MiB")
 	bad := errors.New("bad")
-	_, err = assign.ReadSource(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) ([]manifest.File, error) { return nil, bad })
+	_, err = assign.ReadSource(filepath.Join(dir, "site.yaml"), nil, func(string, []byte) (manifest.Checked, error) { return manifest.Checked{}, bad })
 	wantError(t, err, bad, "bad")
 }
 
 // A file that only the node can tell needs the whole directory.
 func TestReadLateFiles(t *testing.T) {
 	dir := write(t, map[string]string{"site.yaml": "x", "web/manifest.yaml": "x"})
-	late := func(name string, _ []byte) ([]manifest.File, error) {
+	late := func(name string, _ []byte) (manifest.Checked, error) {
 		f := manifest.File{Path: "files/${ Facts.os }", HasExpression: true}
 		f.Pos.File, f.Pos.Line = name, 7
-		return []manifest.File{f}, nil
+		return manifest.Checked{Files: []manifest.File{f}}, nil
 	}
 	_, err := assign.ReadSource(filepath.Join(dir, "site.yaml"), nil, late)
 	wantError(t, err, nil, "site.yaml:7")

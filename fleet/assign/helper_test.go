@@ -38,18 +38,18 @@ func write(t testing.TB, files map[string]string) string {
 }
 
 // anything accepts every manifest, and finds no files in it.
-func anything(string, []byte) ([]manifest.File, error) { return nil, nil }
+func anything(string, []byte) (manifest.Checked, error) { return manifest.Checked{}, nil }
 
 // naming accepts every manifest and returns these file names.
 func naming(paths ...string) assign.ManifestCheck {
-	return func(name string, _ []byte) ([]manifest.File, error) {
+	return func(name string, _ []byte) (manifest.Checked, error) {
 		var files []manifest.File
 		for i, p := range paths {
 			f := manifest.File{Path: p}
 			f.Pos.File, f.Pos.Line, f.Pos.Column = name, i+1, 3
 			files = append(files, f)
 		}
-		return files, nil
+		return manifest.Checked{Files: files}, nil
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Assignments is the bucket of the assignments. Errors name the key.
@@ -217,14 +219,80 @@ func (push Push) InForceBeside(nodes []model.Node) []InForce {
 	return out
 }
 
-// Replaces returns the keys of the push, and the keys of its name that its targets would no longer run.
-func (push Push) Replaces(nodes []model.Node) []string {
+// Conflict is a resource of a push that an active assignment declares differently.
+type Conflict struct {
+	model.Problem
+	// Nodes are the target nodes that report the assignment as active.
+	Nodes []string
+}
+
+// Conflicts compares a push with the assignments of InForceBeside. It skips resources that only a node can resolve.
+func (push Push) Conflicts(ctx context.Context, b Bucket, types resource.Types, nodes []model.Node) ([]Conflict, error) {
+	var out []Conflict
+	for _, met := range push.InForceBeside(nodes) {
+		e, err := b.Get(ctx, met.Key)
+		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot compare with %s, which %d nodes run: %w", met.Key, len(met.Nodes), err)
+		}
+		claims := plan.Claims{}
+		claims.Add(met.Key, declaredBy(ctx, e, types))
+		for _, p := range claims.Conflicts(push.Source.declared) {
+			out = append(out, Conflict{p, met.Nodes})
+		}
+	}
+
+	return out, nil
+}
+
+// declaredBy returns the resources of an assignment that do not depend on a node. It returns nothing for a
+// bundle.
+func declaredBy(ctx context.Context, e model.Entry, types resource.Types) []*resource.Resource {
+	a, problems := document.DecodeAssigned(e.Key, e.Value)
+	if problems != nil {
+		return nil
+	}
+	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
+	if err != nil {
+		return nil
+	}
+	checked, err := manifest.NewLoader(manifest.Options{Types: types}).Check(ctx, doc, manifest.Inputs{Data: a.Data, Drift: a.Drift})
+	if err != nil {
+		return nil
+	}
+
+	return sameOnAllNodes(checked.Resources)
+}
+
+// sameOnAllNodes filters the resources that are the same on each node.
+func sameOnAllNodes(all []*resource.Resource) []*resource.Resource {
+	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
+}
+
+// Enforced returns the keys that a push replaces and that nodes enforce: the keys of the push, and the keys of its name
+// that its targets would no longer run.
+func (push Push) Enforced(ctx context.Context, b Bucket, nodes []model.Node) ([]string, error) {
 	keys := fleet.ActiveKeys(push.Targets, push.Name, nodes, func(name string) bool { return name == push.Name })
 	for _, t := range push.Targets {
 		keys[t.Key(push.Name)] = nil
 	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		e, err := b.Get(ctx, key)
+		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if a, _ := document.DecodeAssigned(key, e.Value); !a.Noop {
+			out = append(out, key)
+		}
+	}
 
-	return slices.Sorted(maps.Keys(keys))
+	return out, nil
 }
 
 // sameContent reports whether two values of a key have the same Identity.

@@ -21,7 +21,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // StdinName is the file name in positions of standard input.
@@ -30,9 +32,36 @@ const StdinName = "<stdin>"
 // ErrNeedsFiles means that a manifest without a directory names other files.
 var ErrNeedsFiles = errors.New("names files beside it, push its file or directory instead of standard input")
 
-// Check validates a manifest before a push. It returns the files that the manifest names, also with an error.
-// The error is model.Problems with all problems.
-type ManifestCheck func(name string, text []byte) ([]manifest.File, error)
+// ManifestCheck checks a manifest before a push. It returns the files that the manifest names, also with an error. The
+// error is model.Problems with all problems.
+type ManifestCheck func(name string, text []byte) (manifest.Checked, error)
+
+// Checker returns a check of a manifest without a node. warn receives the warnings.
+func Checker(ctx context.Context, types resource.Types, terms model.Assignment, warn func(model.Problem)) ManifestCheck {
+	return func(name string, text []byte) (manifest.Checked, error) {
+		doc, err := manifest.Parse(name, text)
+		if err != nil {
+			return manifest.Checked{}, err
+		}
+		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
+		if name != StdinName {
+			in.Dir = filepath.Dir(name)
+			// A user with write access to the directory can replace the manifest.
+			if in.Author, err = paths.AuthorIn(in.Dir); err != nil {
+				return manifest.Checked{}, err
+			}
+		}
+		checked, err := manifest.NewLoader(manifest.Options{Types: types}).Check(ctx, doc, in)
+		if checked == nil {
+			return manifest.Checked{}, err
+		}
+		for _, w := range checked.Warnings {
+			warn(w)
+		}
+
+		return *checked, err
+	}
+}
 
 // Source is a valid manifest.
 type Source struct {
@@ -45,6 +74,8 @@ type Source struct {
 	dir   string
 	whole bool
 	files []string
+	// declared are the resources that are the same on all nodes.
+	declared []*resource.Resource
 }
 
 // ReadSource reads and checks a manifest from a file, a directory with manifest.yaml, or standard input for
@@ -55,7 +86,9 @@ func ReadSource(path string, stdin io.Reader, check ManifestCheck) (*Source, err
 	if err != nil {
 		return nil, err
 	}
-	files, err := check(name, s.Text)
+	checked, err := check(name, s.Text)
+	files := checked.Files
+	s.declared = sameOnAllNodes(checked.Resources)
 	var problems model.Problems
 	switch {
 	case err != nil && !errors.As(err, &problems):

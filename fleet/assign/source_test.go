@@ -21,7 +21,7 @@ func TestReadWaitsForNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, dir} {
-		_, err := assign.ReadSource(path, strings.NewReader(""), func(string, []byte) ([]manifest.File, error) { return nil, nil })
+		_, err := assign.ReadSource(path, strings.NewReader(""), func(string, []byte) (manifest.Checked, error) { return manifest.Checked{}, nil })
 		if err == nil || !strings.HasPrefix(err.Error(), pipe+" is not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}

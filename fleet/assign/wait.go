@@ -3,7 +3,11 @@ package assign
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -32,9 +36,9 @@ type Waiter struct {
 	// Pause is the pause between two polls; 0 means half a second.
 	Pause time.Duration
 	// Later, if set, returns the digests of the revisions of a key. It is called for a node with an unknown
-	// higher revision.
+	// higher revision. Reach sets it.
 	Later func(ctx context.Context, key string) (map[uint64]string, error)
-	// Once polls once and does not wait.
+	// Once polls once and does not wait. Reach sets it.
 	Once bool
 	// LeaveUnreachable ends the wait if the remaining nodes were unreachable in every poll, or are paused for
 	// longer than the wait. Nodes that become unreachable during the wait may be restarting, so the wait
@@ -45,7 +49,7 @@ type Waiter struct {
 	MayLeave func(ctx context.Context) bool
 	// OnPoll, if set, receives the statuses of each poll.
 	OnPoll func([]fleet.RolloutStatus)
-	// Check, if set, is called before each poll. Its error ends the wait like an error of a poll.
+	// Check, if set, is called after each poll. Its error ends the wait like an error of a poll. Reach sets it.
 	Check func(ctx context.Context) error
 	// IsTransient, if set, reports whether the error of a poll is temporary, as in an outage. The wait then
 	// continues.
@@ -58,7 +62,7 @@ func Poll(ctx context.Context, pause time.Duration, isTransient func(error) bool
 	for {
 		began := time.Now()
 		done, err := poll()
-		if done || err != nil && (isTransient == nil || !isTransient(err)) {
+		if done || err != nil && (ctx.Err() != nil || isTransient == nil || !isTransient(err)) {
 			return err
 		}
 		next := pause
@@ -96,7 +100,7 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 		isTransient = nil
 	}
 	err := Poll(ctx, cmp.Or(w.Pause, defaultPause), isTransient, func() (bool, error) {
-		nodes, err := w.nodes(ctx)
+		nodes, err := w.Nodes.Nodes(ctx)
 		if err == nil {
 			err = w.learn(ctx, r, nodes, asked)
 		}
@@ -106,6 +110,11 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 		last = r.Statuses(nodes)
 		if w.OnPoll != nil {
 			w.OnPoll(last)
+		}
+		if w.Check != nil { // after the nodes, which may run the revision that replaced this one
+			if err := w.Check(ctx); err != nil {
+				return false, err
+			}
 		}
 
 		return w.isSettled(ctx, last, reached) || w.Once, nil
@@ -117,15 +126,50 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 	return last, err
 }
 
-// nodes calls Check and returns all nodes.
-func (w *Waiter) nodes(ctx context.Context) ([]model.Node, error) {
-	if w.Check != nil {
-		if err := w.Check(ctx); err != nil {
-			return nil, err
-		}
+// Reached is the result of Reach.
+type Reached struct {
+	Rollout  fleet.Rollout
+	Statuses []fleet.RolloutStatus
+	// TimedOut is set if the wait took the whole time.
+	TimedOut bool
+	// Replaced is set if another revision replaced a revision of the goal.
+	Replaced *ReplacedError
+}
+
+// Reach waits like Wait until nodes run the assignments of a goal, for at most timeout; 0 polls once. It explains why nodes
+// skip an assignment.
+func (w *Waiter) Reach(ctx context.Context, b Bucket, g Goal, timeout time.Duration) (out Reached, err error) {
+	limit, isTransient := ctx, w.IsTransient
+	if w.Once = timeout <= 0; w.Once {
+		isTransient = nil // do not wait for the end of an outage
+	} else {
+		var cancel func()
+		limit, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	err = Retry(limit, isTransient, func() (err error) {
+		out.Rollout, err = g.rollout(ctx, b)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	w.Later = func(ctx context.Context, key string) (map[uint64]string, error) { return Digests(ctx, b, key) }
+	w.Check = func(ctx context.Context) error { return g.replaced(ctx, b) }
+	out.Statuses, err = w.Wait(limit, out.Rollout)
+	out.TimedOut = limit.Err() != nil
+	if errors.As(err, &out.Replaced) {
+		err = nil
+	}
+	if err == nil {
+		err = Retry(limit, isTransient, func() error { return fleet.ExplainSkipped(ctx, b.Get, out.Statuses) })
+	}
+	// If NATS does not answer at the end, the statuses are known, but perhaps not their reasons.
+	if len(out.Statuses) > 0 && (ctx.Err() != nil || w.IsTransient != nil && err != nil && w.IsTransient(err)) {
+		err = nil
 	}
 
-	return w.Nodes.Nodes(ctx)
+	return out, err
 }
 
 // isSettled reports whether each status is final until another push. It adds the reachable nodes to reached.
@@ -191,6 +235,101 @@ func (w *Waiter) learn(ctx context.Context, r fleet.Rollout, nodes []model.Node,
 		r.Later[e.Key] = later
 		for _, id := range news { // after the answer
 			asked[id] = true
+		}
+	}
+
+	return nil
+}
+
+// Goal selects the assignments of a name.
+type Goal struct {
+	Name string
+	// Keys selects some assignments. If it is empty, it selects all.
+	Keys []string
+	// Nodes selects nodes by name. If it is nil, it selects all.
+	Nodes map[string]bool
+	// Revisions are the revisions of keys, unless they are the newest.
+	Revisions map[string]uint64
+	// InForce ends the wait with an error when a later revision replaces one of these revisions.
+	InForce bool
+}
+
+// rollout returns the selected assignments, and others of the same name that may override them on a node.
+func (g Goal) rollout(ctx context.Context, b Bucket) (fleet.Rollout, error) {
+	all, err := b.List(ctx)
+	if err != nil {
+		return fleet.Rollout{}, err
+	}
+	entries := slices.DeleteFunc(slices.Clone(all), func(e model.Entry) bool { return e.Name != g.Name })
+	at := func(key string) int {
+		return slices.IndexFunc(entries, func(e model.Entry) bool { return e.Key == key })
+	}
+	for key, revision := range g.Revisions {
+		i := at(key)
+		if i < 0 {
+			entries = append(entries, model.Entry{Key: key})
+			i = len(entries) - 1
+		}
+		if entries[i].Revision == revision {
+			continue
+		}
+		digests, err := Digests(ctx, b, key)
+		if err != nil {
+			return fleet.Rollout{}, err
+		}
+		entries[i].Revision, entries[i].Digest, entries[i].Time = revision, digests[revision], time.Time{}
+	}
+	for _, key := range g.Keys {
+		if at(key) < 0 {
+			return fleet.Rollout{}, NotAssigned(key, all)
+		}
+	}
+	if len(entries) == 0 {
+		return fleet.Rollout{}, NotAssigned(g.Name, all)
+	}
+
+	return fleet.Rollout{Entries: entries, Keys: g.Keys, Nodes: g.Nodes}, nil
+}
+
+// ReplacedError means that another revision replaced a revision.
+type ReplacedError struct {
+	Revision uint64
+	By       model.Entry
+}
+
+// Error names both revisions and the author of the later one.
+func (r *ReplacedError) Error() string {
+	what := "was replaced by revision"
+	if r.By.Deleted {
+		what = "was removed with revision"
+	}
+	text := fmt.Sprintf("%s revision %d %s %d", r.By.Key, r.Revision, what, r.By.Revision)
+	if r.By.By != "" {
+		text += " of " + strings.Join(strings.Fields(r.By.By), " ")
+	}
+
+	return text
+}
+
+// replaced returns a *ReplacedError if a revision of a goal in force was replaced.
+func (g Goal) replaced(ctx context.Context, b Bucket) error {
+	if !g.InForce {
+		return nil
+	}
+	for _, key := range g.Keys {
+		e, err := b.Get(ctx, key)
+		switch {
+		case err == nil && e.Revision == g.Revisions[key]:
+			continue
+		case err != nil && !errors.Is(err, model.ErrNotFound):
+			return err
+		}
+		all, err := b.History(ctx, key)
+		if err != nil && !errors.Is(err, model.ErrNotFound) {
+			return err
+		}
+		if by, is := Replacement(all, g.Revisions[key]); is {
+			return &ReplacedError{g.Revisions[key], by}
 		}
 	}
 

@@ -16,7 +16,7 @@ type activityLog struct {
 	changed func()
 
 	mu        sync.RWMutex
-	repeats   repeats
+	repeats   *Repeats
 	events    *bounded[Event]
 	runs      runs
 	requests  *requests
@@ -33,7 +33,7 @@ type activityLog struct {
 // isKnown must not call back.
 func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *activityLog {
 	l := &activityLog{
-		changed: changed, repeats: repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}, events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+		changed: changed, repeats: NewRepeats(), events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
 		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: followers{all: map[*follower]bool{}},
 	}
 	l.events.isKnown, l.runs.isKnown = isKnown, isKnown
@@ -212,7 +212,7 @@ func (l *activityLog) AddRuns(m model.StoredReports) {
 
 func (l *activityLog) add(t *excerpt, at position) {
 	e := &t.Event
-	if l.repeats.seenBefore(e.Node, e.ID) {
+	if l.repeats.SeenBefore(e.Node, e.ID) {
 		return
 	}
 	l.changed()
@@ -230,7 +230,7 @@ func (l *activityLog) add(t *excerpt, at position) {
 		l.attention.Add(e.Node, e.Time, a)
 	}
 	// A node answers a request once. Its later answers, while the request is remembered, are only events.
-	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
+	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.SeenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
 		l.requests.add(at, t)
 	}
 }
@@ -417,21 +417,27 @@ func (r runs) add(at position, row RunRow) {
 // which a node may repeat one.
 const rememberedReports = 100_000
 
-// repeats finds repeated reports by hashes that no node can predict.
-type repeats struct {
+// Repeats finds repeated reports by hashes that no node can predict. Create it with NewRepeats.
+type Repeats struct {
 	seed maphash.Seed
 	// recent becomes before when it is full.
 	recent, before map[uint64]struct{}
 }
 
-func (r *repeats) seenBefore(node, id string) bool {
+// NewRepeats returns a Repeats that has seen no report.
+func NewRepeats() *Repeats {
+	return &Repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}
+}
+
+// SeenBefore reports whether it was called with this id of a node before, among the last rememberedReports calls.
+func (r *Repeats) SeenBefore(node, id string) bool {
 	hash := hashOf(r.seed, node, id)
 	_, isRecent := r.recent[hash]
 	if _, seen := r.before[hash]; seen || isRecent {
 		return true
 	}
 	if len(r.recent) >= rememberedReports {
-		r.before, r.recent = r.recent, make(map[uint64]struct{}, rememberedReports)
+		r.before, r.recent = r.recent, map[uint64]struct{}{}
 	}
 	r.recent[hash] = struct{}{}
 

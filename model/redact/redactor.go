@@ -33,7 +33,6 @@ type patterns struct {
 	grams grams
 }
 
-// mayBegin reports whether any pattern begins with the first two bytes of a text.
 func (p *patterns) mayBegin(text string) bool {
 	i := int(text[0])<<8 | int(text[1])
 

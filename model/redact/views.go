@@ -30,7 +30,6 @@ func (v view) origin(from, to int) span {
 	return span{min(first.from, last.from), max(first.to, last.to)}
 }
 
-// within returns the view of a text with positions in v.
 func (v view) within(text string, at []span) view {
 	for i, s := range at {
 		at[i] = v.origin(int(s.from), int(s.to))
@@ -85,7 +84,6 @@ func read(text, marks string, escape func(string) (string, int)) (string, []span
 	return string(r.text), r.at
 }
 
-// unescaped decodes the backslashes of JSON, YAML, Go and shells.
 func unescaped(text string) (string, []span) { return read(text, `\`, backslash) }
 
 func backslash(s string) (string, int) {
@@ -127,7 +125,6 @@ func utf16Escape(s string) (rune, int) {
 	return rune(unit), length
 }
 
-// unpercented decodes the escapes of URLs.
 func unpercented(text string) (string, []span) {
 	return read(text, "%", func(s string) (string, int) {
 		if len(s) < 3 {
@@ -290,7 +287,6 @@ func (a alphabet) decode(r *reading, text string, from, end int) {
 	keep(end)
 }
 
-// uncoloured removes the sequences that colour a terminal.
 func uncoloured(text string) (string, []span) {
 	return read(text, "\x1b", func(s string) (string, int) {
 		if len(s) < 3 || s[1] != '[' {
@@ -377,7 +373,6 @@ func (p pattern) least() int {
 	return minWrapped
 }
 
-// isWrapped reports whether parts of the pattern are searched.
 func (p pattern) isWrapped() bool { return len(p.text) > p.least() && len(p.text) <= maxWrapped }
 
 // countsIn reports whether parts of the pattern are searched. In a single line only parts of base64 are,

@@ -84,7 +84,7 @@ func (p HTTP) Status(ctx context.Context, env resource.Env, spec *Spec) (*State,
 	}
 	// A user who owns the directory can put a file of any size there at no cost. Reading it takes hours.
 	if spec.Ensure != model.EnsureAbsent && entry.Kind == files.File && entry.Size <= int64(spec.MaxSize) {
-		if meta.Checksum, err = env.Host.Compare(ctx, entry); err != nil {
+		if meta.Checksum, _, err = env.Host.Compare(ctx, entry); err != nil {
 			return nil, fmt.Errorf("could not read the archive: %w", err)
 		}
 	}

@@ -16,8 +16,16 @@ type Decoder struct {
 	Problems model.Problems
 	// Secrets are the decoded secret values.
 	Secrets []model.Secret
-	// Positions are the positions of the values by path (nats.servers.0), if the map is set.
+	// Positions are the positions of the values by path (nats.servers.0).
 	Positions map[string]model.Position
+}
+
+// Place records the position of the value at a path.
+func (d *Decoder) Place(path string, pos model.Position) {
+	if d.Positions == nil {
+		d.Positions = map[string]model.Position{}
+	}
+	d.Positions[path] = pos
 }
 
 // Document decodes a document into a struct, by the json and alias tags of its fields. It keeps the
@@ -116,13 +124,8 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 	}
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
 	for i, item := range v.Items {
-		path := key
-		if d.Positions != nil || item.Kind == Map {
-			path += "." + strconv.Itoa(i)
-		}
-		if d.Positions != nil {
-			d.Positions[path] = item.Pos
-		}
+		path := key + "." + strconv.Itoa(i)
+		d.Place(path, item.Pos)
 		switch item.Kind {
 		case Null:
 			d.mismatch(key, "a list without empty items", item)
@@ -144,9 +147,7 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 	}
 	out := reflect.MakeMapWithSize(f.Type(), len(v.Entries))
 	for _, e := range v.Entries {
-		if d.Positions != nil {
-			d.Positions[key+"."+e.Key] = e.Pos
-		}
+		d.Place(key+"."+e.Key, e.Pos)
 		item := reflect.New(f.Type().Elem()).Elem()
 		d.Into(item, key+"."+e.Key, e.Value)
 		out.SetMapIndex(reflect.ValueOf(e.Key), item)
@@ -167,14 +168,11 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
-		if d.Positions != nil {
-			d.Positions[prefix+fields[i].Key] = e.Value.Pos
-		}
+		d.Place(prefix+fields[i].Key, e.Value.Pos)
 		d.Into(f.FieldByIndex(fields[i].Index), prefix+e.Key, e.Value)
 	}
 }
 
-// reveal records a secret and returns its text for the field.
 func (d *Decoder) reveal(s model.Secret) any {
 	d.Secrets = append(d.Secrets, s)
 
@@ -217,7 +215,7 @@ func kindName(k reflect.Kind) string {
 // json tags. It returns the position of each value by path (nats.servers), and all problems.
 func DecodeInto(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
 	root, problems := Read(name, data, max)
-	d := Decoder{Problems: problems, Positions: map[string]model.Position{}}
+	d := Decoder{Problems: problems}
 	d.Document(root, target)
 
 	return d.Positions, d.Problems

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
 
@@ -28,7 +27,7 @@ type target struct {
 func decoded(t *testing.T, text string) (target, *document.Decoder) {
 	t.Helper()
 	v, problems := document.Read("d.yaml", []byte(text), 1<<20)
-	d := &document.Decoder{Problems: problems, Positions: map[string]model.Position{}}
+	d := &document.Decoder{Problems: problems}
 	out := target{On: true}
 	d.Document(v, &out)
 
@@ -63,7 +62,7 @@ func TestDecodeProblems(t *testing.T) {
 		"list: [~]":                 "d.yaml:1:8: `list` must be a list without empty items, not nothing",
 		"map: {a: b}":               "d.yaml:1:10: `map.a` must be a whole number, not \"b\"",
 		"at: [x]":                   "d.yaml:1:5: `at` must be a string, not a list",
-		"rollout: {}":               "d.yaml:1:1: key `rollout` is not in this version yet (leave it out until a later version brings it)",
+		"rollout: {}":               "d.yaml:1:1: unknown key `rollout`",
 		"on: true\non: no\nx: y":    "d.yaml:2:1: duplicate key `on`, first at d.yaml:1:1 (keep one of them)\nd.yaml:3:1: unknown key `x`",
 	} {
 		if _, d := decoded(t, text); d.Problems.Error() != want {

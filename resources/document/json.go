@@ -25,7 +25,6 @@ type jsonReader struct {
 	replaces func() bool
 }
 
-// readJSON reads valid JSON.
 func readJSON(name string, data []byte) (Value, model.Problems) {
 	text := string(data)
 	r := jsonReader{text: text, dec: json.NewDecoder(strings.NewReader(text)), pos: model.Position{File: name, Line: 1, Column: 1}}
@@ -45,7 +44,6 @@ func readJSON(name string, data []byte) (Value, model.Problems) {
 	return v, r.problems
 }
 
-// position returns the position of the next token.
 func (r *jsonReader) position() model.Position {
 	at := int(r.dec.InputOffset())
 	for at < len(r.text) && strings.IndexByte(" \t\r\n,:", r.text[at]) >= 0 {
@@ -138,7 +136,6 @@ func (r *jsonReader) entries(depth int) ([]Entry, error) {
 	return out.entries, nil
 }
 
-// brokenJSON returns the problem of invalid JSON.
 func brokenJSON(name string, data []byte) model.Problems {
 	err := json.Unmarshal(data, &json.RawMessage{})
 	at := model.Position{File: name, Line: 1, Column: 1}

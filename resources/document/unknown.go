@@ -1,24 +1,15 @@
 package document
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
 )
 
-// later are keys of the specification that this version does not support.
-var later = [...]string{"key rollout"}
-
 // Unknown returns the problem of an unknown word. what is the kind of the word, such as key or
 // property. where names its context, such as " of file", or is empty.
 func Unknown(pos model.Position, what, word, where string, known []string) model.Problem {
-	named := what + " `" + word + "`" + where
-	if slices.Contains(later[:], what+" "+word) {
-		return model.Problem{Pos: pos, Message: named + " is not in this version yet", Hint: "leave it out until a later version brings it"}
-	}
-
-	return model.Problem{Pos: pos, Message: "unknown " + named, Hint: DidYouMean(word, known)}
+	return model.Problem{Pos: pos, Message: "unknown " + what + " `" + word + "`" + where, Hint: DidYouMean(word, known)}
 }
 
 // DidYouMean returns a hint for an unknown word, or an empty text without a similar known word.

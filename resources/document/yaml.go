@@ -22,7 +22,6 @@ const (
 	maxExpandedBytes = 64 << 20
 )
 
-// yamlReader converts the nodes of the YAML parser to values.
 type yamlReader struct {
 	name string
 	// restore restores the characters that hideBreaks replaced, or is nil.

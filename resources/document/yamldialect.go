@@ -13,7 +13,6 @@ import (
 // treats both versions alike.
 var yaml12 = regexp.MustCompile(`\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*%YAML[ \t]+1\.2[ \t]*(?:#[^\n]*)?\r?\n`)
 
-// asYAML11 removes the directive of YAML 1.2.
 func asYAML11(data []byte) []byte {
 	head := yaml12.Find(data)
 	if head == nil {

@@ -15,7 +15,6 @@ import (
 // applier makes the changes of a run. One goroutine uses it.
 type applier struct{ *access }
 
-// dueChange is a pending change of a node.
 type dueChange struct {
 	node    *plan.Node
 	t       *model.Transaction
@@ -119,7 +118,6 @@ func (a *applier) touched(n *plan.Node) {
 	}
 }
 
-// verify checks the state after a change.
 func (a *applier) verify(n *plan.Node, outcome resource.Outcome) error {
 	seen := a.observer.of(n)
 	err := seen.Err
@@ -239,7 +237,6 @@ func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outco
 	return outcomes, make([]error, len(changes)), err
 }
 
-// inParallel makes the changes concurrently, up to the limit of the type.
 func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
 	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
 	parallel(len(changes), changes[0].node.Resource.Type.Parallel, func(i int) {

@@ -148,7 +148,6 @@ func outputOf(r command.Result) string {
 	return truncated(out)
 }
 
-// truncated limits a text and makes it valid UTF-8.
 func truncated(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= maxCheckOutput {

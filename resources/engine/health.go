@@ -75,7 +75,6 @@ func (r *run) judge(ctx context.Context, n *plan.Node, t *model.Transaction, res
 	}
 }
 
-// checks runs the health checks of a run.
 type checks struct {
 	checker Checker
 	// env is added to the environment of the commands.

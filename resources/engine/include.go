@@ -48,8 +48,8 @@ func (r *run) expand(ctx context.Context, n *plan.Node) error {
 func (r *run) replaceGraph(ctx context.Context, g *plan.Graph) error {
 	old := r.Graph
 	r.Move(g)
-	r.observer.move(old, g)
-	r.report.move(g)
+	r.observer.seen = plan.Moved(old, g, r.observer.seen)
+	r.report.ended, r.report.next, r.report.graph = plan.Moved(old, g, r.report.ended), 0, g
 	r.cursor = 0
 	fresh := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n *plan.Node) bool { return old.Node(n.Ref) != nil })
 	r.secrets.addOf(fresh)
@@ -65,7 +65,6 @@ type announcer struct {
 	started map[model.Ref]bool
 }
 
-// begin logs the start of the manifests that contain n or that n includes, outermost first.
 func (a *announcer) begin(ctx context.Context, n *plan.Node) {
 	for _, p := range n.Parents {
 		a.begin(ctx, p)
@@ -88,7 +87,6 @@ func (a *announcer) isDue(n *plan.Node) bool {
 	})
 }
 
-// end logs the end of the manifest that n includes.
 func (a *announcer) end(n *plan.Node) {
 	if a.started[n.Ref] {
 		a.show(context.Background(), n, n.Resource.Messages.After)

@@ -30,14 +30,6 @@ type observation struct {
 	taken      bool
 }
 
-func (o *observer) move(from, to *plan.Graph) {
-	before := o.seen
-	o.seen = make([]observation, to.Len())
-	for i, n := range from.Nodes() {
-		o.seen[to.Node(n.Ref).At] = before[i]
-	}
-}
-
 func (o *observer) of(n *plan.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation
@@ -48,10 +40,8 @@ func (o *observer) of(n *plan.Node) plan.Observation {
 	return out
 }
 
-// state returns the last observed state of a node, or nil.
 func (o *observer) state(n *plan.Node) resource.State { return o.seen[n.At].State }
 
-// provider returns the provider of a node, or nil before it is selected.
 func (o *observer) provider(n *plan.Node) resource.Provider { return o.seen[n.At].provider }
 
 // spec returns the properties of a node, without unresolved deferred properties.
@@ -200,7 +190,6 @@ func (o *observer) selectProvider(n *plan.Node) error {
 	})
 }
 
-// needsReload reports whether a state of a group is outdated.
 func (o *observer) needsReload(g *statusGroup) bool {
 	stale := false
 	for _, n := range g.nodes {
@@ -302,7 +291,6 @@ type generations struct {
 	last [8]int
 }
 
-// changed invalidates the observations of domains.
 func (g *generations) changed(domains resource.Domain) {
 	g.now++
 	for bit := range g.last {

@@ -23,8 +23,6 @@ import (
 // ReconcileOptions are the options of Reconcile.
 type ReconcileOptions struct {
 	Options
-	// JournalOf names the manifest of the journal; empty means no journal.
-	JournalOf string
 	// Command describes this run to runs that wait for it. It must not contain secrets.
 	Command string
 	// NoWait fails with state.ErrLocked if another run holds the lock.
@@ -44,7 +42,7 @@ type ReconcileOptions struct {
 }
 
 // Reconcile is the only entry point for running resources. It takes the run lock of the node,
-// unless the run is read-only, opens the journal and runs the graph. Without a summary, no resource
+// unless the run is read-only, and runs the graph. Without a summary, no resource
 // ran, and the error is the error of the lock or of Locked, or wraps state.ErrFormat. With a
 // summary, the error is about releasing the lock.
 func Reconcile(ctx context.Context, g *plan.Graph, o ReconcileOptions) (run *model.Run, err error) {
@@ -60,10 +58,6 @@ func Reconcile(ctx context.Context, g *plan.Graph, o ReconcileOptions) (run *mod
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if o.JournalOf != "" {
-		// Noop also reads the pending refreshes, to predict what a run does.
-		o.Journal = NewFileJournal(h, h.StateDir(), o.JournalOf)
-	}
 	if o.Locked != nil {
 		if g, o.Options, err = o.Locked(ctx, o); err != nil {
 			return nil, err
@@ -76,7 +70,7 @@ func Reconcile(ctx context.Context, g *plan.Graph, o ReconcileOptions) (run *mod
 // lock takes the run lock of the node, or the nested lock within the run that started this run.
 func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
-	for checked := true; ; checked = false { // OpenState has checked it
+	for {
 		depth, err := h.Holding(o.StartedBy)
 		if err != nil {
 			return nil, err
@@ -90,7 +84,7 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, state.LockOptions{
-			Wait: !o.NoWait, Depth: depth, Seq: o.Seq, Checked: checked,
+			Wait: !o.NoWait, Depth: depth, Seq: o.Seq,
 			Holder: state.LockHolder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by state.LockHolder) {
 				o.Waited = true

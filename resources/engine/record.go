@@ -87,7 +87,6 @@ func (r *recorder) repaired(n *plan.Node, t *model.Transaction, p resource.Plan,
 	}
 }
 
-// seen returns the time when drift of a resource was detected, or zero.
 func (r *recorder) seen(n *plan.Node) time.Time {
 	if r.opts.DriftSince == nil {
 		return time.Time{}
@@ -121,7 +120,6 @@ func (r *recorder) outputsOf(n *plan.Node, outcome resource.Outcome) map[string]
 	return n.Resource.Type.Outputs(r.observer.spec(n), state, outcome)
 }
 
-// keepOutputs stores the outputs of a node for later nodes.
 func (r *recorder) keepOutputs(n *plan.Node, outcome resource.Outcome) {
 	if n.Resource.Type.Outputs == nil {
 		return

@@ -130,7 +130,6 @@ func (r *pendingRefreshes) restore(ctx context.Context, n *plan.Node) {
 	r.mark([]model.Ref{n.Ref})
 }
 
-// isPart reports whether the run covers only a part of its manifest.
 func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 
 // clearUndeclared clears the refreshes of resources that the manifest no longer declares, or that
@@ -182,7 +181,6 @@ type FileJournal struct {
 	manifest string
 }
 
-// journalRecord is the format on disk.
 type journalRecord struct {
 	Manifest string      `json:"manifest"`
 	Owed     []model.Ref `json:"owed"`
@@ -252,35 +250,36 @@ func (f *FileJournal) setAside(ctx context.Context) error {
 
 // Add adds refreshes and returns after they are on disk.
 func (f *FileJournal) Add(ctx context.Context, refs ...model.Ref) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pending, err := f.pending()
-	if err != nil {
-		return err
-	}
-	for _, ref := range refs {
-		if !slices.Contains(pending, ref) {
-			pending = append(pending, ref)
+	return f.change(ctx, func(pending []model.Ref) []model.Ref {
+		for _, ref := range refs {
+			if !slices.Contains(pending, ref) {
+				pending = append(pending, ref)
+			}
 		}
-	}
-
-	return f.write(ctx, pending)
+		return pending
+	})
 }
 
 // Clear removes a refresh. Clearing a refresh that is not pending is not an error.
 func (f *FileJournal) Clear(ctx context.Context, ref model.Ref) error {
+	return f.change(ctx, func(pending []model.Ref) []model.Ref {
+		return slices.DeleteFunc(pending, func(r model.Ref) bool { return r == ref })
+	})
+}
+
+func (f *FileJournal) change(ctx context.Context, of func([]model.Ref) []model.Ref) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	pending, err := f.pending()
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(pending), func(r model.Ref) bool { return r == ref })
-	if len(left) == len(pending) {
+	before := len(pending)
+	if pending = of(pending); len(pending) == before {
 		return nil
 	}
 
-	return f.write(ctx, left)
+	return f.write(ctx, pending)
 }
 
 func (f *FileJournal) write(ctx context.Context, refs []model.Ref) error {

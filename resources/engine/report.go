@@ -64,15 +64,6 @@ func newReport(id Identity, g *plan.Graph, noop bool) *runReport {
 	}
 }
 
-func (r *runReport) move(to *plan.Graph) {
-	before := r.ended
-	r.ended, r.next = make([]reportEntry, to.Len()), 0
-	for i, n := range r.graph.Nodes() {
-		r.ended[to.Node(n.Ref).At] = before[i]
-	}
-	r.graph = to
-}
-
 func (r *runReport) begin(n *plan.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
@@ -178,7 +169,6 @@ func encodeJSON(v any) json.RawMessage {
 	return b
 }
 
-// now returns the current time in UTC.
 func now() time.Time { return time.Now().UTC() }
 
 // LogTransaction writes one log line for a resource (spec/formats.md, "Command line"): INFO if
@@ -228,7 +218,6 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 	log.LogAttrs(model.WithRef(ctx, t.Ref()), level, t.Ref().String()+" "+word, attrs...)
 }
 
-// isUnseen reports whether only the health of a resource was observed.
 func isUnseen(t *model.Transaction) bool { return t.HealthCheckOnly && t.FinalEnsure == "" }
 
 // healthOf returns the names of the checks that are not ok, and the output of those that are not

@@ -106,7 +106,6 @@ func (s *secretSet) outputs(values map[string]any, sensitive bool) map[string]an
 	return values
 }
 
-// shown returns redacted outputs for a report.
 func (s *secretSet) shown(values map[string]any) map[string]any {
 	for k, v := range values {
 		if text, ok := v.(string); ok {
@@ -117,7 +116,6 @@ func (s *secretSet) shown(values map[string]any) map[string]any {
 	return values
 }
 
-// redacting is a log handler that redacts secrets.
 type redacting struct {
 	slog.Handler
 	redact redact.Redactor

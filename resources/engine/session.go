@@ -42,7 +42,7 @@ func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, e
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
 	}
-	empty, err := h.IsEmpty(dir)
+	empty, err := files.IsEmpty(dir)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
@@ -86,7 +86,6 @@ func (s *SessionStore) write(ctx context.Context, name string, data []byte) erro
 	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), files.OwnAttrs(0o600))
 }
 
-// transactions returns all stored transactions, oldest first.
 func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
@@ -106,9 +105,8 @@ func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 	return out, nil
 }
 
-// names returns the files with transactions.
 func (s *SessionStore) names() ([]string, error) {
-	names, err := s.host.Names(s.dir)
+	names, err := files.Names(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
 	}

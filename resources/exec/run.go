@@ -187,7 +187,6 @@ type outputLog struct {
 	stdout, stderr loggedStream
 }
 
-// loggedStream is one stream of the output.
 type loggedStream struct {
 	name   string
 	logged int

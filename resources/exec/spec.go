@@ -70,10 +70,8 @@ func (s *Spec) accepts(code int) bool { return slices.Contains(s.expected(), cod
 // ErrNoCommand is a command without words.
 var ErrNoCommand = errors.New("no command specified")
 
-// shellProvider is the provider that does not split commands.
 const shellProvider = "shell"
 
-// maxExitCode is the largest exit code.
 const maxExitCode = 255
 
 // Validate reports every problem of the properties.
@@ -103,12 +101,10 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// isGuarded reports whether a property can make the command unnecessary.
 func (s *Spec) isGuarded() bool {
 	return s.Creates != "" || s.RefreshOnly || s.OnlyIf != "" || s.Unless != ""
 }
 
-// validateCommands checks that muster can split commands that run without a shell.
 func (s *Spec) validateCommands(out *model.Problems) {
 	switch {
 	case s.Argv != nil:

@@ -143,7 +143,6 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	return plan, state.want.obstacle
 }
 
-// attributesMessage returns the part of a message about the extended attributes of a file.
 func (w wanted) attributesMessage(dropCapabilities bool) (message string) {
 	kept, lost := w.carried.Effects(dropCapabilities)
 	if len(kept) > 0 {

@@ -57,7 +57,7 @@ func (p Posix) Status(ctx context.Context, env resource.Env, path string, reads 
 	case entry.Kind == files.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
 	case entry.Kind == files.File && reads != nil && reads(entry):
-		digest, text, err := env.Host.CompareText(ctx, entry)
+		digest, text, err := env.Host.Compare(ctx, entry)
 		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("could not read the file: %w", err)
 		}

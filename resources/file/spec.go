@@ -97,10 +97,8 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// dropContent is the remedy for content that has no effect.
 const dropContent = "remove it, or use ensure: present"
 
-// contentProperties returns the set properties that concern content.
 func (s *Spec) contentProperties() []string {
 	var set []string
 	if s.Content != nil {

@@ -103,7 +103,7 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil
 	}
-	empty, err := env.Host.IsEmpty(spec.Name)
+	empty, err := files.IsEmpty(spec.Name)
 	state.want.notEmpty = !empty
 
 	return err

@@ -46,11 +46,11 @@ func (v *validator) rule(at, of, id string, have map[string]any, k kind) {
 	}
 	isKnown := true
 	for _, key := range slices.Sorted(maps.Keys(have)) {
-		takes, ok := k.attributes[key]
+		form, ok := k.attributes[key]
 		if isKnown = isKnown && ok; !ok {
 			v.problem(at+"."+key, document.DidYouMean(key, known), "`%s` is no attribute of a goss rule for `%s`", key, of)
 		} else if have[key] != nil {
-			v.attribute(at+"."+key, key, have[key], takes)
+			v.attribute(at+"."+key, key, have[key], form)
 		}
 	}
 	isSet := func(key string) bool { return have[key] != nil }
@@ -91,47 +91,75 @@ func isURL(text string) bool {
 	return rest != "" && (scheme == "http" || scheme == "https")
 }
 
-func (v *validator) attribute(at, key string, value any, takes sort) {
+func (v *validator) attribute(at, key string, value any, form string) {
+	if want, ok := fits(form, value); !ok {
+		v.problem(at, "", "`%s` must be %s, not %s", key, want, shown(value))
+	} else if problem, hint := within(form, value); problem != "" {
+		v.problem(at, hint, "`%s`: %s", key, problem)
+	}
+}
+
+// fits reports whether a value has a form, and describes the form.
+func fits(form string, value any) (want string, ok bool) {
 	text, isText := value.(string)
+	list, isList := value.([]any)
 	_, isBool := value.(bool)
 	_, isMap := value.(map[string]any)
 	n, isInt := value.(int)
-	ok, want := true, ""
-	switch takes {
-	case sortAny:
-	case sortText:
-		ok, want = isText, "a text"
-	case sortTexts:
-		list, isList := value.([]any)
-		ok = isList && !slices.ContainsFunc(list, func(item any) bool { _, isText := item.(string); return !isText })
-		want = "a list of texts"
-	case sortBool:
-		ok, want = isBool, "true or false"
-	case sortTime:
-		ok, want = isInt && n >= 0, "a whole number of milliseconds"
-	case sortMap:
-		ok, want = isMap, "a mapping"
-	case sortTruth:
-		ok, want = isBool || isMap || value == "true" || value == "false", "true or false, or a matcher"
-	case sortNumber:
+	switch form {
+	case "text", "pattern":
+		return "a text", isText
+	case "texts":
+		return "a list of texts", isList && !slices.ContainsFunc(list, func(item any) bool { _, isText := item.(string); return !isText })
+	case "bool":
+		return "true or false", isBool
+	case "time":
+		return "a whole number of milliseconds", isInt && n >= 0
+	case "map", "paths":
+		return "a mapping", isMap
+	case "patterns", "matchers":
+		return "a list", isList
+	case "count":
+		return "a number", isNumber(value)
+	case "truth":
+		return "true or false, or a matcher", isBool || isMap || text == "true" || text == "false"
+	case "number":
 		_, err := strconv.Atoi(text)
-		ok, want = isMap || isNumber(value) || isText && err == nil, "a number, or a matcher"
+		return "a number, or a matcher", isMap || isNumber(value) || err == nil
+	case "element":
+		return "a text, a number or a matcher", isText || isMap || isNumber(value)
+	default:
+		return "", true
 	}
-	if !ok {
-		v.problem(at, "", "`%s` must be %s, not %s", key, want, shown(value))
-		return
-	}
-	var problem, hint string
+}
+
+// within returns the problem of the content of a value that fits a form.
+func within(form string, value any) (problem, hint string) {
 	list, isList := value.([]any)
-	switch {
-	case takes == sortLines && isList:
-		problem, hint = patterns(list)
-	case takes == sortLines, takes == sortTruth, takes == sortNumber, takes == "":
-		problem, hint = matcher(value)
+	switch form {
+	case "pattern":
+		return pattern(value.(string), value.(string)), ""
+	case "patterns":
+		return patterns(list)
+	case "lines":
+		if isList {
+			return patterns(list)
+		}
+		return matcher(value)
+	case "", "truth", "number", "matcher", "element":
+		return matcher(value)
+	case "matchers":
+		return matcher(list)
+	case "paths":
+		paths := value.(map[string]any)
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			if problem, hint = matcher(paths[path]); problem != "" {
+				return problem, hint
+			}
+		}
 	}
-	if problem != "" {
-		v.problem(at, hint, "`%s`: %s", key, problem)
-	}
+
+	return "", ""
 }
 
 func isNumber(value any) bool {
@@ -143,7 +171,6 @@ func isNumber(value any) bool {
 	}
 }
 
-// shown returns a value in the form for a problem.
 func shown(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -168,28 +195,11 @@ func quoted(text string) string {
 	return `"` + text + `"`
 }
 
-// sort is the type of argument of a goss attribute.
-type sort string
-
-// The sorts. An attribute without one takes any matcher.
-const (
-	sortText  sort = "text"
-	sortTexts sort = "texts"
-	sortBool  sort = "bool"
-	sortTime  sort = "time" // milliseconds
-	sortMap   sort = "map"
-	sortAny   sort = "any"
-	// sortTruth takes a matcher of a boolean, sortNumber one of a number,
-	// sortLines one of lines, where a list holds patterns.
-	sortTruth  sort = "truth"
-	sortNumber sort = "number"
-	sortLines  sort = "lines"
-)
-
-// kind is a kind of goss rules.
 type kind struct {
-	// attributes are the allowed attributes.
-	attributes map[string]sort
+	// attributes are the forms of the allowed attributes. The form "" is any matcher, "truth" a matcher
+	// of a boolean, "number" one of a number, and "lines" one of lines, where a list holds patterns.
+	// "time" is in milliseconds.
+	attributes map[string]string
 	// needs are attributes; a rule has at least one of them.
 	needs []string
 }
@@ -215,11 +225,11 @@ func kinds() map[string]kind {
 		"service":      "!enabled:truth !running:truth !runlevels name:text",
 		"user":         "!exists:truth gid:number groups home shell uid:number username:text",
 	} {
-		k := kind{attributes: map[string]sort{"meta": sortMap, "skip": sortBool, "title": sortText}}
+		k := kind{attributes: map[string]string{"meta": "map", "skip": "bool", "title": "text"}}
 		for _, word := range strings.Fields(words) {
-			key, takes, _ := strings.Cut(word, ":")
+			key, form, _ := strings.Cut(word, ":")
 			key, needed := strings.CutPrefix(key, "!")
-			k.attributes[key] = sort(takes)
+			k.attributes[key] = form
 			if needed {
 				k.needs = append(k.needs, key)
 			}
@@ -230,14 +240,13 @@ func kinds() map[string]kind {
 	return out
 }
 
-// matcherArguments are the matchers of goss and their arguments: "text", "pattern" (a
-// regular expression), "patterns" (a list of those and of texts), "number",
-// "matcher", "element" (a matcher that is no list and no boolean), "matchers"
-// (a list) and "paths" (a mapping of paths to matchers).
+// matcherArguments are the forms of the arguments of the matchers of goss. "pattern" is a regular
+// expression, "patterns" a list of texts and regular expressions, "element" a matcher that is neither a
+// list nor a boolean, and "paths" a mapping of paths to matchers.
 func matcherArguments() map[string]string {
 	return map[string]string{
 		"equal": "any", "have-prefix": "text", "have-suffix": "text", "contain-substring": "text", "semver-constraint": "text",
-		"match-regexp": "pattern", "have-patterns": "patterns", "have-len": "number", "gt": "number", "ge": "number", "lt": "number", "le": "number",
+		"match-regexp": "pattern", "have-patterns": "patterns", "have-len": "count", "gt": "count", "ge": "count", "lt": "count", "le": "count",
 		"have-key": "matcher", "not": "matcher", "contain-element": "element",
 		"contain-elements": "matchers", "consist-of": "matchers", "and": "matchers", "or": "matchers", "gjson": "paths",
 	}
@@ -250,7 +259,11 @@ func matcher(value any) (problem, hint string) {
 	case nil:
 		return "a matcher is a value or a mapping, not nothing", ""
 	case []any:
-		return matchers(value)
+		for _, item := range value {
+			if problem, hint = matcher(item); problem != "" {
+				return problem, hint
+			}
+		}
 	case map[string]any:
 		if len(value) != 1 {
 			return fmt.Sprintf("a matcher is one mapping of one name, not of %d", len(value)), "write and: [{...}, {...}]"
@@ -263,59 +276,17 @@ func matcher(value any) (problem, hint string) {
 	return "", ""
 }
 
-func matchers(list []any) (problem, hint string) {
-	for _, item := range list {
-		if problem, hint = matcher(item); problem != "" {
-			return problem, hint
-		}
-	}
-
-	return "", ""
-}
-
 func namedMatcher(name string, of any) (problem, hint string) {
 	all := matcherArguments()
-	takes, known := all[name]
+	form, known := all[name]
 	if !known {
 		return fmt.Sprintf("goss has no matcher `%s`", name), document.DidYouMean(name, slices.Sorted(maps.Keys(all)))
 	}
-	text, isText := of.(string)
-	list, isList := of.([]any)
-	paths, isMap := of.(map[string]any)
-	ok, want := true, ""
-	switch takes {
-	case "text", "pattern":
-		ok, want = isText, "a text"
-	case "number":
-		ok, want = isNumber(of), "a number"
-	case "patterns", "matchers":
-		ok, want = isList, "a list"
-	case "paths":
-		ok, want = isMap, "a mapping"
-	case "element":
-		ok, want = isText || isMap || isNumber(of), "a text, a number or a matcher"
-	}
-	if !ok {
+	if want, ok := fits(form, of); !ok {
 		return fmt.Sprintf("`%s` needs %s, not %s", name, want, shown(of)), ""
 	}
-	switch takes {
-	case "pattern":
-		return pattern(text, text), ""
-	case "patterns":
-		return patterns(list)
-	case "matcher", "element":
-		return matcher(of)
-	case "matchers":
-		return matchers(list)
-	case "paths":
-		for _, path := range slices.Sorted(maps.Keys(paths)) {
-			if problem, hint = matcher(paths[path]); problem != "" {
-				return problem, hint
-			}
-		}
-	}
 
-	return "", ""
+	return within(form, of)
 }
 
 // patterns returns the problem of a list of texts and regular expressions. The

@@ -21,8 +21,8 @@ const (
 	maxName  = 200
 )
 
-// nameOf returns the name of a check: its name property, the name of its program, or goss. It is empty
-// without command and rules.
+// nameOf returns the name property, the name of the program, or goss. It is empty without command and
+// rules.
 func nameOf(c model.HealthCheck) string {
 	switch {
 	case c.Name != "":

@@ -25,16 +25,6 @@ const (
 // ErrNoAccount means that the node does not know the user or group.
 var ErrNoAccount = errors.New("no such account")
 
-// AccountOptions configure Accounts.
-type AccountOptions struct {
-	// Dir holds the files passwd and group; empty means /etc.
-	Dir string
-	// Commands run getent.
-	Commands *command.Runner
-	// Log gets warnings.
-	Log *slog.Logger
-}
-
 // Accounts resolve the users and groups of the node: from the tables and from
 // getent. They are safe for concurrent use. Make them with New.
 type Accounts struct {
@@ -49,9 +39,10 @@ type Accounts struct {
 	asked          map[[2]string]bool
 }
 
-// NewAccounts returns accounts without reading a file.
-func NewAccounts(o AccountOptions) *Accounts {
-	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log}
+// NewAccounts returns the accounts of the files passwd and group in a directory, and of getent. It reads no
+// file.
+func NewAccounts(dir string, commands *command.Runner, log *slog.Logger) *Accounts {
+	a := &Accounts{dir: dir, commands: commands, log: log}
 	a.ForgetAccounts()
 
 	return a
@@ -95,7 +86,6 @@ func (a *Accounts) ForgetAccounts() {
 	a.files, a.answers, a.asked = map[string]accountTable{}, map[string]accountTable{}, map[[2]string]bool{}
 }
 
-// getentTimeout limits the answer of a directory service.
 const getentTimeout = 30 * time.Second
 
 // FileWritten discards the tables if the file at path is one of them.
@@ -209,7 +199,6 @@ func (a *Accounts) merge(database, key, answer string) {
 	}
 }
 
-// accountTable maps names and numbers of users, or of groups.
 type accountTable struct {
 	ids   map[string]uint32
 	names map[uint32]string

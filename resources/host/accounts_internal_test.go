@@ -88,7 +88,7 @@ esac
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 
-	return NewAccounts(AccountOptions{Dir: dir, Commands: command.New(nil), Log: slog.New(slog.DiscardHandler)}), dir
+	return NewAccounts(dir, command.New(nil), slog.New(slog.DiscardHandler)), dir
 }
 
 func asked(t *testing.T, dir string) string {

@@ -54,7 +54,7 @@ func New(o Options) *Host {
 
 	return &Host{
 		Disk:     files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)}),
-		Accounts: NewAccounts(AccountOptions{Commands: runner, Log: o.Log}),
+		Accounts: NewAccounts("/etc", runner, o.Log),
 		Runner:   runner,
 		Locks:    state.NewLocks(o.StateDir),
 	}
@@ -156,7 +156,6 @@ func (h *Host) Forget(folder, name string) error {
 	return h.Remove(path)
 }
 
-// selinux is the mount point of the SELinux file system.
 const selinux = "/sys/fs/selinux"
 
 func labels(commands *command.Runner) func(ctx context.Context, path string) (string, error) {

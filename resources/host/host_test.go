@@ -25,7 +25,7 @@ func accountHost(t *testing.T) (h *host.Host, dir string) {
 		t.Fatal(err)
 	}
 	h = host.New(host.Options{})
-	h.Accounts = host.NewAccounts(host.AccountOptions{Dir: dir, Commands: command.New(nil), Log: slog.New(slog.DiscardHandler)})
+	h.Accounts = host.NewAccounts(dir, command.New(nil), slog.New(slog.DiscardHandler))
 
 	return h, dir
 }

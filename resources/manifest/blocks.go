@@ -25,10 +25,10 @@ const (
 	keyAlias    = "alias"
 )
 
-// blocks reads the list of resources and calls declare for each resource.
+// blocks reads the list of resources.
 type blocks struct {
 	types    resource.Types
-	declare  func(declaration)
+	declared []declaration
 	problems model.Problems
 }
 
@@ -83,7 +83,7 @@ func (b *blocks) single(t *resource.Type, e document.Entry) {
 	if i := slices.IndexFunc(entries, func(e document.Entry) bool { return e.Key == keyName }); i > 0 {
 		entries = slices.Concat(entries[i:i+1], entries[:i], entries[i+1:])
 	}
-	b.declare(declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
+	b.declared = append(b.declared, declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
 // list reads the form of items name: properties. Defaults apply to the whole block. If several
@@ -140,15 +140,13 @@ func (b *blocks) notOne(t *resource.Type, item document.Value) {
 	b.problems.Add(item.Pos, hint, "an item of `%s` must hold one name, not %d keys", t.Name, len(item.Entries))
 }
 
-// add declares a resource of the list form.
 func (b *blocks) add(t *resource.Type, e document.Entry, defaults []document.Entry) {
 	entries := make([]document.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
 	entries = append(entries, document.Entry{Key: keyName, Pos: e.Pos, Value: document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos}})
 	entries = append(entries, addMissing(t, e.Value.Entries, defaults)...)
-	b.declare(declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
+	b.declared = append(b.declared, declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
-// addMissing adds entries for properties that are not set yet.
 func addMissing(t *resource.Type, properties, more []document.Entry) []document.Entry {
 	out := slices.Clip(properties)
 	for _, e := range more {

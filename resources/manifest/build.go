@@ -32,7 +32,6 @@ type build struct {
 	excludedUnknown bool
 }
 
-// warner is a valid Spec with warnings.
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declaration) {
@@ -46,11 +45,7 @@ func (b *build) add(ctx context.Context, d declaration) {
 	r.forgiving, b.scope.quiet = reason != "", reason != ""
 	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
 	b.scope.quiet = false
-	warnings := shellWarnings(d.Type, properties)
-	if r.Inserted {
-		kept, more := keepArguments(d.Type, properties)
-		properties, warnings = kept, append(warnings, more...)
-	}
+	properties, warnings := commandLines(d.Type, properties)
 	warnings = append(warnings, numbersOfTemplates(d.properties, properties)...)
 	if b.session.forOtherNode && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
@@ -196,7 +191,6 @@ func unevaluated(t *resource.Type) []string {
 	return out
 }
 
-// resolveDeferred returns the properties of a resource when it runs.
 func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
@@ -209,9 +203,7 @@ func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[s
 	case len(r.missing) > 0:
 		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.missing[0])}, absentAbove(r.missing[0])...), Err: tidyProblems(s.printed.problems(r.problems))}
 	}
-	if r.Inserted {
-		properties, _ = keepArguments(d.Type, properties)
-	}
+	properties, _ = commandLines(d.Type, properties)
 	res, problems := resource.Decode(d.Type, properties, d.pos)
 	if len(problems) > 0 {
 		return nil, nil, tidyProblems(problems)
@@ -232,10 +224,9 @@ func absentAbove(path string) (needs []string) {
 	}
 }
 
-// noteSensitive records a sensitive resource, whose files are secret too.
 func (s *session) noteSensitive(res *resource.Resource) {
 	if res.Sensitive() {
-		s.sensitive[res.Ref()] = true
+		s.common.sensitive[res.Ref()] = true
 	}
 }
 
@@ -248,7 +239,7 @@ func (b *build) addResource(res *resource.Resource, properties document.Value) {
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
-		b.session.common.uncollected = append(b.session.common.uncollected, res)
+		b.session.common.provide(res)
 	}
 	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.ResolveDeferred == nil {
 		b.warn(res, properties, w.Warnings())
@@ -270,131 +261,81 @@ func (b *build) warn(res *resource.Resource, properties document.Value, warnings
 	}
 }
 
-// keepArguments returns properties with command lines in which each inserted value stays one
-// argument. It quotes a line that would otherwise split differently, and returns a warning.
-func keepArguments(t *resource.Type, properties document.Value) (document.Value, model.Problems) {
-	var k argumentKeeper
+// commandLines returns properties with command lines in which each inserted value stays one argument: it
+// quotes a line that would otherwise split differently. It warns about quoted lines, and about shell
+// syntax in lines that no shell runs.
+func commandLines(t *resource.Type, properties document.Value) (document.Value, model.Problems) {
+	var l lines
 	provider, _ := properties.Get("provider")
+	splits := func(p resource.Property) bool {
+		return p.Line == "any" || p.Line != "" && (provider.Text == "" || provider.Text == p.Line)
+	}
 	properties.Entries = slices.Clone(properties.Entries)
 	for i := range properties.Entries {
 		e := &properties.Entries[i]
 		switch p, _ := t.Property(e.Key); {
 		case p.Key == "health_checks":
-			e.Value = k.within(e.Value, "command", p)
-		case isLine(p, provider.Text):
-			e.Value = k.within(e.Value, "", p)
+			e.Value = l.within(e.Value, "command", p)
+		case splits(p):
+			e.Value = l.within(e.Value, "", p)
 		}
 	}
 	for _, p := range t.Properties {
 		line, _ := properties.Get(p.Key)
 		list, _ := properties.Get(p.List)
-		if p.List == "" || line.Kind != document.Null || list.Kind != document.Null || !isLine(p, provider.Text) {
+		if p.List == "" || line.Kind != document.Null || list.Kind != document.Null || !splits(p) {
 			continue
 		}
 		name, _ := properties.Get("name")
-		if line = k.line(name, p); line.Text != name.Text {
+		if line = l.line(name, p); line.Text != name.Text {
 			properties.Entries = append(properties.Entries, document.Entry{Key: p.Key, Pos: name.Pos, Value: line})
 		}
 	}
 
-	return properties, k.warnings
+	return properties, l.warnings
 }
 
-// shellWarnings returns a warning for each command line without a shell that contains shell syntax.
-// It ignores inserted values.
-func shellWarnings(t *resource.Type, properties document.Value) (warnings model.Problems) {
-	provider, _ := properties.Get("provider")
-	name, _ := properties.Get("name")
-	for i := range t.Properties {
-		p := &t.Properties[i]
-		isChecks := p.Key == "health_checks"
-		if !isChecks && !isLine(*p, provider.Text) {
-			continue
-		}
-		hint := "run it with `sh -c`, or put it in single quotes"
-		if p.Line == "posix" {
-			hint = "set `provider: shell`, or put it in single quotes"
-		}
-		isNamed := p.List != ""
-		for _, e := range properties.Entries {
-			if p.Is(e.Key) {
-				addShellWarnings(&warnings, e.Value, isChecks, hint)
-			}
-			isNamed = isNamed && !p.Is(e.Key) && e.Key != p.List
-		}
-		if isNamed {
-			addShellWarnings(&warnings, name, false, hint)
-		}
-	}
+// lines checks command lines.
+type lines struct{ warnings model.Problems }
 
-	return warnings
-}
-
-// addShellWarnings adds the warnings of the command lines in a value. In a list of checks, only the
-// key command holds a command line.
-func addShellWarnings(warnings *model.Problems, v document.Value, isChecks bool, hint string) {
-	for _, item := range v.Items {
-		addShellWarnings(warnings, item, isChecks, hint)
-	}
-	for _, e := range v.Entries {
-		if !isChecks || e.Key == "command" {
-			addShellWarnings(warnings, e.Value, isChecks, hint)
-		}
-	}
-	if v.Kind != document.String || v.Deferred {
-		return
-	}
-	var inserted [][2]int
-	if v.Inserted != nil {
-		inserted = *v.Inserted
-	}
-	if found := command.ShellSyntax(v.Text, inserted...); found != "" {
-		word := "`" + found + "`"
-		if found == "`" {
-			word = "a backtick"
-		}
-		warnings.Add(v.Pos, hint, "%s is passed to the program as an argument: no shell runs this command", word)
-	}
-}
-
-// isLine reports whether a property is a command line that the provider splits. An empty provider
-// is the default provider.
-func isLine(p resource.Property, provider string) bool {
-	return p.Line == "any" || p.Line != "" && (provider == "" || provider == p.Line)
-}
-
-type argumentKeeper struct{ warnings model.Problems }
-
-// within keeps the arguments of the command lines in a value. In a mapping it handles one key, or
-// all keys if key is empty.
-func (k *argumentKeeper) within(v document.Value, key string, p resource.Property) document.Value {
+// within checks the command lines in a value. In a mapping it handles one key, or all keys if key is
+// empty.
+func (l *lines) within(v document.Value, key string, p resource.Property) document.Value {
 	v.Items, v.Entries = slices.Clone(v.Items), slices.Clone(v.Entries)
 	for i := range v.Items {
-		v.Items[i] = k.within(v.Items[i], key, p)
+		v.Items[i] = l.within(v.Items[i], key, p)
 	}
 	for i := range v.Entries {
 		if e := &v.Entries[i]; key == "" || e.Key == key {
-			e.Value = k.within(e.Value, "", p)
+			e.Value = l.within(e.Value, "", p)
 		}
 	}
 
-	return k.line(v, p)
+	return l.line(v, p)
 }
 
 // line returns a command line that splits into the same arguments without the marks of inserted
 // values. A line that cannot be split stays invalid.
-func (k *argumentKeeper) line(v document.Value, p resource.Property) document.Value {
-	if v.Inserted == nil || v.Text == "" {
+func (l *lines) line(v document.Value, p resource.Property) document.Value {
+	if v.Kind != document.String || v.Deferred {
 		return v
 	}
-	words, err := command.Split(v.Text, *v.Inserted...)
+	var inserted document.Inserted
+	if v.Inserted != nil {
+		inserted = *v.Inserted
+	}
+	l.checkShell(v, p, inserted)
+	if inserted == nil || v.Text == "" {
+		return v
+	}
+	words, err := command.Split(v.Text, inserted...)
 	plain, plainErr := command.Split(v.Text)
 	switch {
 	case errors.Is(err, command.ErrNUL), err == nil && plainErr == nil && slices.Equal(words, plain):
 	case errors.Is(err, command.ErrNoProgram):
 		v.Text = "''"
 	case err != nil:
-		for _, part := range slices.Backward(*v.Inserted) {
+		for _, part := range slices.Backward(inserted) {
 			v.Text = v.Text[:part[0]] + "x" + v.Text[part[1]:]
 		}
 	default:
@@ -403,9 +344,25 @@ func (k *argumentKeeper) line(v document.Value, p resource.Property) document.Va
 		if p.List != "" {
 			hint = "list the arguments in `" + p.List + "`, or quote the value"
 		}
-		k.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty; it stays one argument")
+		l.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty; it stays one argument")
 	}
 	v.Inserted = nil
 
 	return v
+}
+
+// checkShell warns about shell syntax outside of inserted values.
+func (l *lines) checkShell(v document.Value, p resource.Property, inserted document.Inserted) {
+	found := command.ShellSyntax(v.Text, inserted...)
+	if found == "" {
+		return
+	}
+	word, hint := "`"+found+"`", "run it with `sh -c`, or put it in single quotes"
+	if found == "`" {
+		word = "a backtick"
+	}
+	if p.Line == "posix" {
+		hint = "set `provider: shell`, or put it in single quotes"
+	}
+	l.warnings.Add(v.Pos, hint, "%s is passed to the program as an argument: no shell runs this command", word)
 }

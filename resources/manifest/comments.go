@@ -32,7 +32,6 @@ type comment struct {
 	within bool
 }
 
-// word returns the first word of a comment.
 func (c comment) word() string {
 	word, _, _ := strings.Cut(c.text, " ")
 
@@ -51,15 +50,6 @@ func annotationOf(text string) (annotation, rest string) {
 	default:
 		return "", ""
 	}
-}
-
-// Lines returns the lines of a document, or nil if no comment looks like a check.
-func (d *Document) Lines() [][]byte {
-	if !mayCheck.Match(d.text) {
-		return nil
-	}
-
-	return bytes.Split(d.text, []byte("\n"))
 }
 
 var (
@@ -89,67 +79,73 @@ func commentsAbove(lines [][]byte, key model.Position) []comment {
 	return out
 }
 
-// CheckComments reports comments at keys of data and overrides that look like checks but check
-// nothing.
-func (d *Document) CheckComments() model.Problems {
-	lines := d.Lines()
-	if lines == nil {
-		return nil
+// commentScan finds the comments of a document that check values.
+type commentScan struct {
+	lines [][]byte
+	// read is the last line whose end was searched for comments.
+	read int
+	// checks are the comments that check the value of a key, by its position.
+	checks map[model.Position][]string
+	// problems are comments that look like checks but check nothing.
+	problems model.Problems
+}
+
+// scanComments scans the data and the overrides of a document. It returns nothing if no comment
+// looks like a check.
+func scanComments(d *Document) (checks map[model.Position][]string, problems model.Problems) {
+	if !mayCheck.Match(d.text) {
+		return nil, nil
 	}
-	m := misplaced{lines: lines, behind: trailingComments{lines: lines}}
-	m.value(d.Data)
-	m.behind = trailingComments{lines: lines}
+	s := commentScan{lines: bytes.Split(d.text, []byte("\n")), checks: map[model.Position][]string{}}
+	s.value(d.Data)
+	s.read = 0
 	for _, o := range d.Overrides.Entries {
-		m.value(o.Value)
+		s.value(o.Value)
 	}
 
-	return m.out
+	return s.checks, s.problems
 }
 
-// misplaced finds comments that look like checks but check nothing.
-type misplaced struct {
-	lines  [][]byte
-	behind trailingComments
-	out    model.Problems
-}
-
-func (m *misplaced) value(v document.Value) {
+func (s *commentScan) value(v document.Value) {
 	for _, item := range v.Items {
 		if item.Kind != document.Map && item.Kind != document.List {
-			for _, c := range m.behind.at(item.Pos) {
-				m.out.Add(c.pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
+			for _, c := range s.behind(item.Pos) {
+				s.problems.Add(c.pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
 			}
 		}
-		m.value(item)
+		s.value(item)
 	}
 	for _, e := range v.Entries {
 		at := e.Pos
-		for _, c := range commentsAbove(m.lines, at) {
-			meant := meantBy(c.word())
-			switch {
+		for _, c := range commentsAbove(s.lines, at) {
+			switch meant := meantBy(c.word()); {
 			case meant == "":
 			case meant != c.word():
-				m.misspelled(c, meant)
-			case c.pos.Column != at.Column && begins(m.lines, at):
-				m.out.Add(c.pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), e.Key)
+				s.misspelled(c, meant)
+			case c.pos.Column == at.Column:
+				s.checks[at] = append(s.checks[at], c.text)
+			case begins(s.lines, at):
+				s.problems.Add(c.pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), e.Key)
 			}
 		}
-		for _, c := range m.behind.at(at) {
+		for _, c := range s.behind(at) {
 			switch meant := meantBy(c.word()); {
 			case meant != c.word():
-				m.misspelled(c, meant)
+				s.misspelled(c, meant)
 			case c.within:
-				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), e.Key)
-			case !begins(m.lines, at):
-				m.out.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
+				s.problems.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), e.Key)
+			case begins(s.lines, at):
+				s.checks[at] = append(s.checks[at], c.text)
+			default:
+				s.problems.Add(c.pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
 			}
 		}
-		m.value(e.Value)
+		s.value(e.Value)
 	}
 }
 
-func (m *misplaced) misspelled(c comment, meant string) {
-	m.out.Add(c.pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
+func (s *commentScan) misspelled(c comment, meant string) {
+	s.problems.Add(c.pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
 }
 
 // begins reports whether a key is the first word of its line, or of a list item.
@@ -163,39 +159,21 @@ func begins(lines [][]byte, key model.Position) bool {
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
 }
 
-// trailingComments finds the comments after values. Call it for the keys in the order of the
-// document.
-type trailingComments struct {
-	// lines are the lines of the document.
-	lines [][]byte
-	// read is the last line that was read.
-	read int
-}
-
-// key returns the comments that check the value of a key. The key must begin its line.
-func (b *trailingComments) key(at model.Position) []comment {
-	found := b.at(at)
-	if !begins(b.lines, at) {
-		return nil
-	}
-
-	return slices.DeleteFunc(found, func(c comment) bool { return c.within })
-}
-
-// at returns the comments after a key or item that begins at a position: on its line, and on the
-// following lines of a quoted text or flow collection. It returns each line once.
-func (b *trailingComments) at(at model.Position) []comment {
-	if at.Line <= b.read {
+// behind returns the comments after a key or item that begins at a position: on its line, and on the
+// following lines of a quoted text or flow collection. It returns each line once, so call it for the
+// keys in the order of the document.
+func (s *commentScan) behind(at model.Position) []comment {
+	if at.Line <= s.read {
 		return nil
 	}
 	var out []comment
 	var state lineState
-	for i := at.Line - 1; i >= 0 && i < len(b.lines); i++ {
-		if from := state.comment(b.lines[i]); from >= 0 {
-			out = append(out, meantOn(b.lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
+	for i := at.Line - 1; i >= 0 && i < len(s.lines); i++ {
+		if from := state.comment(s.lines[i]); from >= 0 {
+			out = append(out, meantOn(s.lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
 		}
 		if !state.open() {
-			b.read = i + 1
+			s.read = i + 1
 			return out
 		}
 	}
@@ -277,24 +255,20 @@ func meantBy(word string) string {
 
 // annotationChecks checks values by the comments of a document.
 type annotationChecks struct {
-	lines  [][]byte
-	behind trailingComments
+	checks map[model.Position][]string
 	scope  *scope
 	data   map[string]any
 	out    model.Problems
 }
 
-// checkAnnotations checks the final data by the comments above the keys of data and of the used
-// overrides.
 func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, taken []override) model.Problems {
-	lines := w.doc.Lines()
-	if lines == nil {
+	checks, _ := w.doc.comments()
+	if len(checks) == 0 {
 		return nil
 	}
-	a := annotationChecks{data: data, lines: lines, behind: trailingComments{lines: lines}, scope: w.newScope(ctx, inResources, data, nil)}
+	a := annotationChecks{data: data, checks: checks, scope: w.newScope(ctx, inResources, data, nil)}
 	a.value(ctx, w.doc.Data, nil, nil)
 	for _, o := range taken {
-		a.behind = trailingComments{lines: lines}
 		a.value(ctx, o.values, nil, o.below)
 	}
 
@@ -305,7 +279,7 @@ func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, ta
 func (a *annotationChecks) value(ctx context.Context, v document.Value, path []string, below any) {
 	for _, e := range v.Entries {
 		at := append(path[:len(path):len(path)], e.Key)
-		for _, comment := range a.comments(e.Pos) {
+		for _, comment := range a.checks[e.Pos] {
 			a.check(ctx, e.Pos, at, comment)
 		}
 		under, _ := expression.Find(below, []string{e.Key})
@@ -320,21 +294,6 @@ func (a *annotationChecks) value(ctx context.Context, v document.Value, path []s
 			a.value(ctx, item, at, nil)
 		}
 	}
-}
-
-// comments returns the comments above a key that begin in its column, and the comments after it.
-func (a *annotationChecks) comments(key model.Position) []string {
-	var out []string
-	for _, c := range commentsAbove(a.lines, key) {
-		if c.pos.Column == key.Column {
-			out = append(out, c.text)
-		}
-	}
-	for _, c := range a.behind.key(key) {
-		out = append(out, c.text)
-	}
-
-	return out
 }
 
 func (a *annotationChecks) check(ctx context.Context, pos model.Position, path []string, comment string) {
@@ -386,7 +345,6 @@ func (a *annotationChecks) validate(ctx context.Context, pos model.Position, p *
 	}
 }
 
-// isUnset reports whether a value is null or an empty text.
 func isUnset(v any) bool {
 	value, err := expression.ToValue(v, model.Position{})
 
@@ -407,7 +365,6 @@ const (
 	shellUnsafe = "`$;|&<>\n\r\x00"
 )
 
-// checks returns the functions of @validate by name, in both spellings.
 func checks() map[string]any {
 	out := map[string]any{
 		"isRegex":  func(v any, pattern string) (bool, error) { return isMatch("isRegex", v, pattern) },

@@ -53,6 +53,8 @@ type Document struct {
 	text []byte
 	// lines returns the offsets of the lines, for the positions of problems.
 	lines func() []int
+	// comments returns the result of scanComments.
+	comments func() (map[model.Position][]string, model.Problems)
 
 	Data      document.Value
 	Order     document.Value
@@ -60,11 +62,9 @@ type Document struct {
 	Overrides document.Value
 
 	// section is muster or ccm. It is empty in a document with data only.
-	section   string
-	Fail      document.Value
-	Flapping  document.Value
-	Limit     document.Value
-	Pre, Post document.Value
+	section string
+	// settings are the settings of the section, a mapping.
+	settings  document.Value
 	Resources document.Value
 	// JetFile is the path of a template that renders the resources.
 	JetFile document.Value
@@ -76,7 +76,10 @@ type Document struct {
 func (d *Document) IsCCM() bool { return d.section == "ccm" }
 
 func documentOf(name string, text []byte) *Document {
-	return &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: mergeFirst}
+	d := &Document{name: name, text: text, lines: sync.OnceValue(func() []int { return startsOfLines(text) }), Merge: mergeFirst}
+	d.comments = sync.OnceValues(func() (map[model.Position][]string, model.Problems) { return scanComments(d) })
+
+	return d
 }
 
 // Parse reads a manifest in YAML or JSON. name is the file name in positions. It fails if the
@@ -232,16 +235,8 @@ func (d *Document) hierarchy(section document.Entry) {
 func (d *Document) body(section document.Entry) {
 	for _, e := range d.expect(section, document.Map).Entries {
 		switch v := e.Value; e.Key {
-		case "fail_on_error":
-			d.Fail = v
-		case "flapping":
-			d.Flapping = v
-		case "limit":
-			d.Limit = v
-		case "pre_message":
-			d.Pre = v
-		case "post_message":
-			d.Post = v
+		case "fail_on_error", "flapping", "limit", "pre_message", "post_message":
+			d.settings.Entries = append(d.settings.Entries, e)
 		case keyJetFile:
 			if d.JetFile = v; !v.IsScalar() && v.Kind != document.Null {
 				d.problems.Add(v.Pos, "for example resources_jet_file: resources.jet", "`%s` must be text, not %s", e.Key, v.Kind)
@@ -333,7 +328,6 @@ func startsOfLines(text []byte) []int {
 	return out
 }
 
-// openers counts `${` and `{{` before an offset.
 func openers(s string, before int) int {
 	n := 0
 	for i := 0; i < before && i+1 < len(s); i++ {

@@ -35,12 +35,8 @@ type evaluator struct {
 	outer *evaluator
 	// Data are the resolved data of the document.
 	Data map[string]any
-	// provided returns the paths that the resources declared so far provide, by PathNeed.
-	provided func() map[string]model.Ref
-	// aliases maps aliases to references.
-	aliases map[model.Ref]model.Ref
-	// sensitive are the resources whose values and files are secret.
-	sensitive map[model.Ref]bool
+	// common is shared with the child manifests.
+	common *shared
 
 	// printed are the values that a template printed into the document, or nil.
 	printed *printedValues
@@ -52,8 +48,8 @@ type evaluator struct {
 	programs map[string]*expression.Program
 	// signature is the types of the names that programs may use.
 	signature func() types.Map
-	// cache contains the files and keys that were read.
-	cache map[string]string
+	// cache contains the files, keys and registrations that were read.
+	cache map[string]any
 	// untrusted is the reason why others may change a file that readFile returned, here or in
 	// external data; nil if there is none.
 	untrusted atomic.Pointer[error]
@@ -73,7 +69,6 @@ type evaluator struct {
 	inputs map[string]struct{}
 }
 
-// knownFacts are the facts after the first use.
 type knownFacts struct {
 	read bool
 	all  map[string]any
@@ -166,14 +161,12 @@ func (w *evaluator) Secrets() []model.Secret {
 	return slices.Clone(w.secrets)
 }
 
-// setDynamic records that the result depends on more than the document and its data.
 func (w *evaluator) setDynamic() {
 	w.mu.Lock()
 	w.dynamic = true
 	w.mu.Unlock()
 }
 
-// noteInput records a file as an input of the document.
 func (w *evaluator) noteInput(path string) {
 	for w.outer != nil {
 		w = w.outer
@@ -195,7 +188,6 @@ func (w *evaluator) Inputs() []string {
 	return slices.Sorted(maps.Keys(w.inputs))
 }
 
-// fileUse is the purpose of reading a file.
 type fileUse string
 
 const (
@@ -227,12 +219,12 @@ func (w *evaluator) readFile(path string, use fileUse, running bool) (string, er
 	if running {
 		return read()
 	}
-	if ref, ok := w.provided()[resource.PathNeed(path)]; ok {
+	if ref, ok := w.common.paths[resource.PathNeed(path)]; ok {
 		return "", waitFor(expression.NameReadFile, ref)
 	}
 	w.noteInput(path)
 
-	return w.cached(string(use)+path, read)
+	return cached(w, string(use)+path, read)
 }
 
 // distrust records why others may change a part of the values of the document.
@@ -263,7 +255,6 @@ func (sc *scope) checkText(text string) error {
 	return nil
 }
 
-// beside returns the absolute path of a file.
 func (w *evaluator) beside(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.dir, path)
@@ -273,10 +264,10 @@ func (w *evaluator) beside(path string) string {
 }
 
 // cached reads the value of a key once per document.
-func (w *evaluator) cached(key string, get func() (string, error)) (string, error) {
+func cached[T any](w *evaluator, key string, get func() (T, error)) (T, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if v, have := w.cache[key]; have {
+	if v, have := w.cache[key].(T); have {
 		return v, nil
 	}
 	v, err := get()
@@ -287,14 +278,13 @@ func (w *evaluator) cached(key string, get func() (string, error)) (string, erro
 	return v, err
 }
 
-// kvGet implements the function kvGet.
 func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, error) {
 	w.setDynamic()
 	if w.opts.KV == nil {
 		return "", expression.WithHint(fmt.Errorf("kvGet %w", errNoNATS), noNATSHint)
 	}
 
-	return w.cached("kv:"+bucket+"\x00"+key, func() (string, error) {
+	return cached(w, "kv:"+bucket+"\x00"+key, func() (string, error) {
 		v, err := w.opts.KV(ctx, bucket, key)
 		if err != nil {
 			return "", fmt.Errorf("kvGet %s/%s: %w", bucket, key, err)

@@ -55,13 +55,6 @@ var ErrSource = errors.New("invalid source")
 // defaultStall is the default of Options.HTTPStall.
 const defaultStall = 30 * time.Second
 
-type opened struct {
-	name   string
-	dir    string
-	author paths.Author
-	io.ReadCloser
-}
-
 // Fetch reads a document from a path, "-", kv://bucket/key, obj://bucket/name or http(s)://. A
 // tar.gz is a bundle: its manifest.yaml is the document, and Dir contains its files until Close.
 // The caller closes the source. Errors wrap ErrSource, ErrTooLarge, or the error of the path,
@@ -73,21 +66,21 @@ func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
 // FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file that users
 // other than root, the running user and the author may change.
 func (l *Loader) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
-	o, err := l.open(ctx, source, author)
+	s, body, err := l.open(ctx, source, author)
 	if err != nil {
 		return nil, err
 	}
-	defer o.Close()
-	r := bufio.NewReader(o)
+	defer body.Close()
+	r := bufio.NewReader(body)
 	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) && !strings.HasPrefix(source, "kv://") {
-		return l.bundle(ctx, o, r)
+		return l.bundle(ctx, s, r)
 	}
-	data, err := readAll(r, l.opts.MaxBytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.name, causeOf(ctx, err))
+	if s.Data, err = readAll(r, l.opts.MaxBytes); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, causeOf(ctx, err))
 	}
+	s.Digest = model.DigestOf(s.Data)
 
-	return &Source{Name: o.name, Dir: o.dir, Author: o.author, Data: data, Digest: model.DigestOf(data)}, nil
+	return s, nil
 }
 
 // causeOf returns the cause of ctx if it has ended, because errors of a closed reader are noise
@@ -100,15 +93,16 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-func (l *Loader) open(ctx context.Context, source string, author paths.Author) (*opened, error) {
+// open opens a source. The result has no data yet.
+func (l *Loader) open(ctx context.Context, source string, author paths.Author) (*Source, io.ReadCloser, error) {
 	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
-		return nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
+		return nil, nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
 	case source == "-" && l.opts.Stdin == nil:
-		return nil, fmt.Errorf("%w: there is no standard input to read", ErrSource)
+		return nil, nil, fmt.Errorf("%w: there is no standard input to read", ErrSource)
 	case source == "-":
-		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(l.opts.Stdin)}, nil
+		return &Source{Name: "(standard input)"}, io.NopCloser(l.opts.Stdin), nil
 	case !isURL:
 		return openPath(source, author)
 	case scheme == "http" || scheme == "https":
@@ -118,49 +112,47 @@ func (l *Loader) open(ctx context.Context, source string, author paths.Author) (
 	case scheme == "obj":
 		return openBucket(ctx, source, "obj://bucket/name", l.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
 	default:
-		return nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
+		return nil, nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
 	}
 }
 
-func openPath(path string, author paths.Author) (*opened, error) {
+func openPath(path string, author paths.Author) (*Source, io.ReadCloser, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	file, own, err := files.OpenTrusted(path, author)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	return &opened{name: path, dir: filepath.Dir(absolute), author: own, ReadCloser: file}, nil
+	return &Source{Name: path, Dir: filepath.Dir(absolute), Author: own}, file, nil
 }
 
 // openBucket opens a source in a bucket. get is nil without NATS.
-func openBucket[T any](ctx context.Context, source, form string, get func(ctx context.Context, bucket, name string) (T, error), reader func(T) io.ReadCloser) (*opened, error) {
+func openBucket[T any](ctx context.Context, source, form string, get func(ctx context.Context, bucket, name string) (T, error), reader func(T) io.ReadCloser) (*Source, io.ReadCloser, error) {
 	_, rest, _ := strings.Cut(source, "://")
 	bucket, name, _ := strings.Cut(rest, "/")
 	switch {
 	case bucket == "" || name == "":
-		return nil, fmt.Errorf("%w: write it as %s", ErrSource, form)
+		return nil, nil, fmt.Errorf("%w: write it as %s", ErrSource, form)
 	case get == nil:
-		return nil, fmt.Errorf("%w: %s %w: %s", ErrSource, source, errNoNATS, noNATSHint)
+		return nil, nil, fmt.Errorf("%w: %s %w: %s", ErrSource, source, errNoNATS, noNATSHint)
 	}
 	found, err := get(ctx, bucket, name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, nil, fmt.Errorf("%s: %w", source, err)
 	}
 
-	return &opened{name: source, ReadCloser: reader(found)}, nil
+	return &Source{Name: source}, reader(found), nil
 }
 
-// bundle unpacks a tar.gz and reads its manifest.
-func (l *Loader) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
-	name := o.name
-	dir, cleanup, digest, err := l.unpack(ctx, name, r)
-	s := &Source{Name: name + "/" + model.BundleManifest, Dir: dir, Author: o.author, Digest: digest, cleanup: cleanup}
-	s.Author.Private = dir
+func (l *Loader) bundle(ctx context.Context, s *Source, r io.Reader) (_ *Source, err error) {
+	name := s.Name
+	s.Dir, s.cleanup, s.Digest, err = l.unpack(ctx, name, r)
+	s.Name, s.Author.Private = name+"/"+model.BundleManifest, s.Dir
 	if err == nil {
-		if s.Data, err = readManifest(dir, l.opts.MaxBytes); err != nil {
+		if s.Data, err = readManifest(s.Dir, l.opts.MaxBytes); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -195,12 +187,12 @@ func (l *Loader) Tree(ctx context.Context, source string) (dir string, cleanup f
 	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
 		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
 	}
-	opened, err := l.open(ctx, source, paths.Author{})
+	s, body, err := l.open(ctx, source, paths.Author{})
 	if err != nil {
 		return "", nil, err
 	}
-	dir, cleanup, _, err = l.unpack(ctx, opened.name, bufio.NewReader(opened))
-	err = errors.Join(err, opened.Close())
+	dir, cleanup, _, err = l.unpack(ctx, s.Name, bufio.NewReader(body))
+	err = errors.Join(err, body.Close())
 	if err != nil && cleanup != nil {
 		err = errors.Join(err, cleanup())
 		cleanup = nil
@@ -244,30 +236,30 @@ const fetchTimeout = 10 * time.Minute
 
 // openHTTP requests a URL. Its errors contain no credentials: neither the user information nor the
 // query.
-func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
+func (l *Loader) openHTTP(ctx context.Context, source string) (*Source, io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, secrets, err := web.NewRequest(ctx, source)
 	if err != nil {
 		cancel(nil)
-		return nil, fmt.Errorf("%w: %w", ErrSource, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	name := web.Name(req.URL)
 	resp, err := l.client.Do(req)
 	if err != nil {
 		cancel(nil)
-		return nil, web.Failed(req.URL, err, secrets...)
+		return nil, nil, web.Failed(req.URL, err, secrets...)
 	}
 	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: l.opts.HTTPStall, announced: resp.ContentLength}
 	if resp.StatusCode != http.StatusOK {
 		_ = body.Close()
-		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
+		return nil, nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
 	}
 	if resp.ContentLength > l.opts.MaxBundleBytes {
 		_ = body.Close()
-		return nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
+		return nil, nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
 	}
 
-	return &opened{name: name, ReadCloser: body}, nil
+	return &Source{Name: name}, body, nil
 }
 
 // stalling is the body of a response. Read fails if the server pauses for too long.

@@ -74,7 +74,7 @@ func (sc *scope) names(ctx context.Context) map[string]any {
 // read is readFile that records the use of a file of a sensitive resource.
 func (sc *scope) read(path string, use fileUse) (string, error) {
 	text, err := sc.readFile(path, use, sc.outputs != nil)
-	sc.used = sc.used || len(sc.sensitive) > 0 && sc.sensitive[sc.provided()[resource.PathNeed(sc.beside(path))]]
+	sc.used = sc.used || sc.common.sensitive[sc.common.paths[resource.PathNeed(sc.beside(path))]]
 
 	return text, err
 }
@@ -99,7 +99,7 @@ func (sc *scope) output(name string) (any, error) {
 	case sc.outputs == nil:
 		return nil, waitFor(expression.NameOutputs, ref)
 	}
-	if real, ok := sc.aliases[ref]; ok {
+	if real, ok := sc.common.aliases[ref]; ok {
 		ref = real
 	}
 	values, ok := sc.outputs[ref]
@@ -240,7 +240,6 @@ func (l *lookup) query(name string, root any, path string) (any, bool, error) {
 	return v.Plain(), true, nil
 }
 
-// registered is the list of mappings that the function registrations returns.
 type registered []any
 
 // newRegistered returns the list. Each field also has a key in CamelCase, for CCM manifests.
@@ -294,22 +293,12 @@ func (w *evaluator) registrations(ctx context.Context, words ...string) (any, er
 			return nil, expression.WithHint(fmt.Errorf("registrations: its %s is empty", key), "write '*' for any")
 		}
 	}
-	text, err := w.cached("registrations:"+strings.Join(words, "\x00"), func() (string, error) {
-		found, err := w.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
-		if err != nil {
-			return "", fmt.Errorf("registrations: %w", err)
-		}
-		text, err := json.Marshal(found)
-		return string(text), err
+	found, err := cached(w, "registrations:"+strings.Join(words, "\x00"), func() ([]registration.Registration, error) {
+		return w.opts.Registrations(ctx, words[0], words[1], words[2], words[3])
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("registrations: %w", err)
 	}
 
-	var all []registration.Registration
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, err
-	}
-
-	return newRegistered(all), nil
+	return newRegistered(found), nil
 }

@@ -49,7 +49,6 @@ func resolveData(ctx context.Context, w *evaluator, external map[string]any) (da
 	return data, r.problems, unnamed(w.doc)
 }
 
-// override is an override of the document that applies to the node.
 type override struct {
 	name   string
 	values document.Value
@@ -81,7 +80,6 @@ func matches(ctx context.Context, r *resolver) []override {
 	return out
 }
 
-// entries returns the entries of the order, or the default order.
 func entries(doc *Document) []document.Value {
 	if len(doc.Order.Items) == 0 {
 		return []document.Value{{Kind: document.String, Text: defaultOverride}}

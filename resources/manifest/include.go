@@ -145,12 +145,10 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	s.common.included = append(s.common.included, i.Resource)
 }
 
-// isWithin reports whether a resource includes the document, directly or indirectly.
 func (s *session) isWithin(res *resource.Resource) bool {
 	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
 }
 
-// inclusions returns the names of the manifests that lead to this one, outermost first.
 func (s *session) inclusions() []string {
 	if s.by == nil {
 		return []string{s.doc.Name()}
@@ -171,7 +169,6 @@ func (b *build) includeLater(i inclusion, brings model.Ref) {
 	}
 }
 
-// notIncluded reports an unreadable child manifest.
 func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
 	hint := expression.HintOf(err)
@@ -189,7 +186,6 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	}
 }
 
-// adopt takes over the declarations of a child manifest.
 func (b *build) adopt(res *resource.Resource, child *build) {
 	res.Children, res.Messages = child.own, child.messages()
 	b.out.Resources = append(b.out.Resources, child.out.Resources...)
@@ -227,7 +223,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.author, Data: s.external})
 	child.parent, child.by, child.prefix, child.outer, child.forOtherNode, child.unsure = s, i.Resource, in.Source, s.evaluator, s.forOtherNode, s.unsure
-	child.useShared(common)
+	child.common = common
 	child.resourceScope, child.defaults = s.resourceScope.Within(in, dir), *spec.Meta()
 	if child.excludedPaths = s.excludedPaths; i.Excluded != "" {
 		child.excludedPaths = append(slices.Clone(s.excludedPaths), i.path)
@@ -275,7 +271,7 @@ func (s *session) providedLater(path string, before []*resource.Resource) (by mo
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if by, managed := s.provided()[resource.PathNeed(at)]; managed {
+		if by, managed := s.common.paths[resource.PathNeed(at)]; managed {
 			return by, true
 		}
 	}
@@ -288,9 +284,8 @@ func (s *session) providedLater(path string, before []*resource.Resource) (by mo
 	})
 }
 
-// providedWithin reports whether a resource of this run manages something in a directory.
 func (s *session) providedWithin(dir string) bool {
-	for word := range s.provided() {
+	for word := range s.common.paths {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
 		}
@@ -323,18 +318,24 @@ func (s *session) besides(child *session) {
 
 // files returns the files that a manifest and its child manifests name relative to its directory.
 func (s *session) files() []File {
-	var out Checked
-	for _, v := range s.declared {
-		out.addSource(v)
+	var all []File
+	for _, properties := range s.declared {
+		// A path that begins with an expression may be absolute.
+		if v, beside := sourceBeside(properties); beside && !(v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{"))) {
+			all = append(all, File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
+		}
 	}
 	for _, path := range s.relative {
-		out.add(File{Path: path, Pos: model.Position{File: s.doc.Name()}})
+		all = append(all, File{Path: path, Pos: model.Position{File: s.doc.Name()}})
 	}
-	for _, f := range s.includedFiles {
-		out.add(f)
+	var out []File
+	for _, f := range append(all, s.includedFiles...) {
+		if !slices.ContainsFunc(out, func(have File) bool { return have.Path == f.Path }) {
+			out = append(out, f)
+		}
 	}
 
-	return out.Files
+	return out
 }
 
 // excludedRefs returns the references of all resources of an excluded manifest, because other
@@ -363,7 +364,6 @@ func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]boo
 	return out
 }
 
-// allExcludedRefs returns the references to all resources of excluded manifests.
 func (b *build) allExcludedRefs() map[model.Ref]bool {
 	out := map[model.Ref]bool{}
 	for _, res := range b.out.Resources {

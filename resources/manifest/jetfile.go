@@ -48,7 +48,6 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	return value.Items, !ok || len(m.problems) > 0
 }
 
-// renderedName is the file name in positions of a rendered list.
 func renderedName(path string) string { return path + " (rendered)" }
 
 // numbersOfTemplates warns about an owner or group that a template printed as a number. The number
@@ -227,7 +226,6 @@ func (p *printedValues) isSecret(text string) bool {
 	return found
 }
 
-// text replaces the tokens of a text by their values.
 func (p *printedValues) text(text string) string {
 	return p.each(text, func(v printedValue) string { return v.text })
 }

@@ -181,8 +181,6 @@ type session struct {
 	defaults model.Common
 	// external are the data that win over the data of the document and of its child manifests.
 	external map[string]any
-	// common is shared with the child manifests.
-	common *shared
 
 	// declared are the properties of resources, for Check.
 	declared []document.Value
@@ -192,13 +190,12 @@ type session struct {
 
 // shared is the common state of a document and its child manifests.
 type shared struct {
-	// paths are the paths that the declared resources provide. uncollected are the resources whose
-	// paths are not collected yet, because few manifests need them.
-	paths       map[string]model.Ref
-	uncollected []*resource.Resource
+	// paths are the paths that the declared resources provide, by PathNeed, each with the first
+	// resource.
+	paths map[string]model.Ref
 	// aliases maps an alias to its reference.
 	aliases map[model.Ref]model.Ref
-	// sensitive are the resources whose values are secret.
+	// sensitive are the resources whose values and files are secret.
 	sensitive map[model.Ref]bool
 	// included are the resources whose manifest was read.
 	included []*resource.Resource
@@ -232,23 +229,17 @@ func (s *shared) instance(res *resource.Resource) int {
 func (s *shared) clone() *shared {
 	out := *s
 	out.paths, out.aliases, out.sensitive = maps.Clone(s.paths), maps.Clone(s.aliases), maps.Clone(s.sensitive)
-	out.uncollected, out.included, out.including = slices.Clone(s.uncollected), slices.Clone(s.included), slices.Clone(s.including)
+	out.included, out.including = slices.Clone(s.included), slices.Clone(s.including)
 
 	return &out
 }
 
-// provided returns the paths that the declared resources provide, each with the first resource.
-func (s *shared) provided() map[string]model.Ref {
-	for _, res := range s.uncollected {
-		for _, p := range res.Type.Relations(res.Spec).Provides {
-			if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
-				s.paths[p.What] = res.Ref()
-			}
+func (s *shared) provide(res *resource.Resource) {
+	for _, p := range res.Type.Relations(res.Spec).Provides {
+		if _, taken := s.paths[p.What]; !taken && !p.Implicit && strings.HasPrefix(p.What, resource.PathNeed("")) {
+			s.paths[p.What] = res.Ref()
 		}
 	}
-	s.uncollected = nil
-
-	return s.paths
 }
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
@@ -256,23 +247,19 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 		loader: l, external: in.Data,
 		evaluator: &evaluator{
 			opts: &l.opts, doc: doc, dir: in.Dir, author: in.Author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature),
-			cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{},
+			cache: map[string]any{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{},
+			common: &shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}},
 		},
 		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {
 		s.distrust(in.Untrusted)
 	}
-	s.useShared(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
 		s.facts.all, s.facts.read = in.Facts, true
 	}
 
 	return s
-}
-
-func (s *session) useShared(common *shared) {
-	s.common, s.provided, s.aliases, s.sensitive = common, common.provided, common.aliases, common.sensitive
 }
 
 // DecodeOne decodes the resource of an ensure request, without a manifest that it includes.
@@ -314,7 +301,8 @@ func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document
 	b := &build{session: l.session(documentOf("", nil), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.addResource(res, properties)
 	b.dropNameWarnings()
-	b.out.Warnings.Append(shellWarnings(res.Type, properties)...)
+	_, warnings := commandLines(res.Type, properties)
+	b.out.Warnings.Append(warnings...)
 	b.assemble(ctx)
 
 	return b.finish(ctx, in)
@@ -414,29 +402,10 @@ func sourceBeside(properties document.Value) (document.Value, bool) {
 	return v, ok && v.IsScalar() && !v.Secret && v.Text != "" && !filepath.IsAbs(v.Text) && !strings.Contains(v.Text, "://")
 }
 
-// checkSource reports a file beside a manifest without a directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
 	if beside && !v.Deferred && b.session.dir == "" && !b.session.forOtherNode {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
-	}
-}
-
-func (c *Checked) addSource(properties document.Value) {
-	v, beside := sourceBeside(properties)
-	if !beside {
-		return
-	}
-	// A path that begins with an expression may be absolute.
-	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
-		return
-	}
-	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
-}
-
-func (c *Checked) add(f File) {
-	if !slices.ContainsFunc(c.Files, func(have File) bool { return have.Path == f.Path }) {
-		c.Files = append(c.Files, f)
 	}
 }
 

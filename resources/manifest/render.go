@@ -198,7 +198,6 @@ func node(v document.Value) *yaml.Node {
 
 var plainNumber = regexp.MustCompile(`^[A-Za-z0-9+._-]+$`)
 
-// scalar returns a text as a literal block, a plain word or in double quotes.
 func scalar(s string, literal bool) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
 	switch {
@@ -214,7 +213,6 @@ func scalar(s string, literal bool) *yaml.Node {
 	return out
 }
 
-// isLiteral reports whether a literal block preserves a text.
 func isLiteral(s string) bool {
 	if !strings.Contains(s, "\n") || strings.TrimSpace(s) == "" || strings.ContainsAny(s[:1], " \t\n") || !utf8.ValidString(s) {
 		return false
@@ -225,7 +223,6 @@ func isLiteral(s string) bool {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z/_][A-Za-z0-9/_.+-]*( [A-Za-z0-9/_.+-]+)*$`)
 
-// isWord reports whether a text needs no quotes.
 func isWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "true", "false", "yes", "no", "on", "off", "y", "n", "null":

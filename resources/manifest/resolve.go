@@ -1,10 +1,10 @@
 package manifest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +49,8 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 // problems except those of links. Its error is the cause of ctx.
 func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
 	doc := s.doc
-	problems := append(doc.Problems(), doc.CheckComments()...)
+	_, comments := doc.comments()
+	problems := append(doc.Problems(), comments...)
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
@@ -62,24 +63,27 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	b.scope.broken = len(dataProblems) > 0 || s.unsure
 	b.settings(ctx, doc)
 	s.resourceScope.FailOnError = out.FailOnError
-	declared := blocks{types: s.opts.Types, declare: func(d declaration) { b.add(ctx, d) }}
+	list := blocks{types: s.opts.Types}
 	switch {
 	case doc.JetFile.Text == "":
-		declared.Read(doc.Resources.Items)
+		list.Read(doc.Resources.Items)
 	case len(dataProblems) > 0:
 		b.openEnded = true
 	default:
 		var items []document.Value
 		items, b.openEnded = b.rendered(ctx, doc.JetFile)
-		declared.Read(items)
+		list.Read(items)
 	}
-	b.openEnded = b.openEnded || len(declared.problems) > 0
+	for _, d := range list.declared {
+		b.add(ctx, d)
+	}
+	b.openEnded = b.openEnded || len(list.problems) > 0
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	out.Warnings = append(out.Warnings, s.Warnings()...)
-	b.problems = s.printed.problems(slices.Concat(problems, dataProblems, declared.problems, b.problems))
+	b.problems = s.printed.problems(slices.Concat(problems, dataProblems, list.problems, b.problems))
 
 	return b, nil
 }
@@ -95,7 +99,8 @@ func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map
 func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
 	data, found, warnings := resolveData(ctx, s.evaluator, in.Data)
-	problems := slices.Concat(doc.Problems(), doc.CheckComments(), found)
+	_, comments := doc.comments()
+	problems := slices.Concat(doc.Problems(), comments, found)
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
@@ -111,36 +116,54 @@ func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Dat
 	return Data{values, s.distrusted()}, nil
 }
 
+// maxRepairs is the maximum of flapping.repairs.
+const maxRepairs = 100
+
+// settings decodes the settings of a document.
 func (b *build) settings(ctx context.Context, doc *Document) {
+	out := struct {
+		FailOnError bool           `json:"fail_on_error"`
+		Flapping    model.Flapping `json:"flapping"`
+		Limit       int            `json:"limit"`
+		PreMessage  string         `json:"pre_message"`
+		PostMessage string         `json:"post_message"`
+	}{Flapping: model.DefaultFlapping}
 	r := resolver{scope: b.scope}
-	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
-	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
-	if v, _ := r.value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.failed, v.Pos) {
-		yes, ok := document.ParseBool(v.Text)
-		if !ok || !v.IsScalar() {
-			r.problems.Add(v.Pos, "", "`fail_on_error` must be true or false")
+	known := document.Value{Kind: document.Map}
+	for _, e := range doc.settings.Entries {
+		e.Value, _ = r.value(ctx, e.Value)
+		yes, isBool := document.ParseBool(e.Value.Text)
+		switch {
+		case holdsFailed(e.Value, r.failed):
+		case e.Value.IsDeferred():
+			r.problems.Add(e.Value.Pos, "", "`%s` must be known before the run", e.Key)
+		case e.Value.Secret && strings.HasSuffix(e.Key, "_message"):
+			r.problems.Add(e.Value.Pos, "", "`%s` cannot hold a secret, because it is shown", e.Key)
+		case e.Key == "flapping" && isBool && !yes: // off
+			out.Flapping = model.Flapping{}
+		default:
+			known.Entries = append(known.Entries, e)
 		}
-		b.out.FailOnError = yes
 	}
-	b.out.Flapping = flapping(ctx, &r, doc.Flapping)
-	b.out.Limit = limit(ctx, &r, doc.Limit)
-	b.problems = append(b.problems, r.problems...)
-}
-
-func message(ctx context.Context, r *resolver, key string, v document.Value) string {
-	v, _ = r.value(ctx, v)
-	switch {
-	case slices.Contains(r.failed, v.Pos), v.Kind == document.Null:
-		return ""
-	case v.Deferred:
-		r.problems.Add(v.Pos, "", "`%s` must be known before the run", key)
-	case v.Secret:
-		r.problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
-	case !v.IsScalar():
-		r.problems.Add(v.Pos, "", "`%s` must be text, not %s", key, v.Kind)
+	hints := map[string]string{"flapping": "write off, or {repairs: 5, within: 1m}", "limit": "the most changes a minute, or 0 for any number"}
+	var d document.Decoder
+	d.Document(known, &out)
+	if n := out.Flapping.Repairs; out.Flapping != (model.Flapping{}) && (n < 1 || n > maxRepairs) {
+		d.Problems.Add(d.Positions["flapping.repairs"], "write `flapping: off` for no limit", "`flapping.repairs` must be a number from 1 to %d", maxRepairs)
 	}
-
-	return v.Text
+	if t := out.Flapping.Within.Std(); out.Flapping != (model.Flapping{}) && (t < time.Second || t > 24*time.Hour) {
+		d.Problems.Add(d.Positions["flapping.within"], "for example 1m", "`flapping.within` must be a duration from 1s to 24h")
+	}
+	if out.Limit < 0 {
+		d.Problems.Add(d.Positions["limit"], hints["limit"], "`limit` must not be negative")
+	}
+	for i := range d.Problems {
+		p := &d.Problems[i]
+		p.Hint = cmp.Or(p.Hint, hints[p.Property])
+	}
+	b.problems = append(b.problems, append(r.problems, d.Problems...)...)
+	b.out.FailOnError, b.out.Flapping, b.out.Limit = out.FailOnError, out.Flapping, out.Limit
+	b.out.PreMessage, b.out.PostMessage = out.PreMessage, out.PostMessage
 }
 
 // Data are the values of a source of data.
@@ -171,73 +194,6 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data D
 	return l.resolveData(ctx, doc, in)
 }
 
-// maxRepairs is the maximum of flapping.repairs.
-const maxRepairs = 100
-
-// flapping reads the setting flapping: off, or a mapping.
-func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping {
-	out := model.DefaultFlapping
-	v, _ = r.value(ctx, v)
-	yes, isBool := document.ParseBool(v.Text)
-	switch {
-	case v.Kind == document.Null, slices.Contains(r.failed, v.Pos):
-		return out
-	case v.Kind == document.String && v.Text == "off", v.IsScalar() && isBool && !yes:
-		return model.Flapping{}
-	case v.Kind != document.Map:
-		r.problems.Add(v.Pos, "write off, or {repairs: 5, within: 1m}", "`flapping` cannot be %s", word(v))
-		return out
-	}
-	for _, e := range v.Entries {
-		switch e.Key {
-		case "repairs":
-			n, err := strconv.Atoi(e.Value.Text)
-			if err != nil || !e.Value.IsScalar() || n < 1 || n > maxRepairs {
-				r.problems.Add(e.Value.Pos, "write `flapping: off` for no limit", "`repairs` must be a number from 1 to %d", maxRepairs)
-				continue
-			}
-			out.Repairs = n
-		case "within":
-			err := out.Within.UnmarshalText([]byte(e.Value.Text))
-			if err != nil || !e.Value.IsScalar() || out.Within.Std() < time.Second || out.Within.Std() > 24*time.Hour {
-				r.problems.Add(e.Value.Pos, "for example 1m", "`within` must be a duration from 1s to 24h")
-			}
-		default:
-			r.problems.AddMade(func() model.Problem {
-				return document.Unknown(e.Pos, "key", e.Key, " in `flapping`", []string{"repairs", "within"})
-			})
-		}
-	}
-
-	return out
-}
-
-// limit reads the maximum number of changes per minute; 0 means no limit.
-func limit(ctx context.Context, r *resolver, v document.Value) int {
-	v, _ = r.value(ctx, v)
-	if v.Kind == document.Null || slices.Contains(r.failed, v.Pos) {
-		return 0
-	}
-	n, err := strconv.Atoi(v.Text)
-	const hint = "the most changes a minute, or 0 for any number"
-	switch {
-	case err != nil || !v.IsScalar():
-		r.problems.Add(v.Pos, hint, "`limit` must be a whole number, not %s", word(v))
-	case n < 0:
-		r.problems.Add(v.Pos, hint, "`limit` must not be negative")
-	}
-
-	return n
-}
-
-func word(v document.Value) string {
-	if v.IsScalar() {
-		return strconv.Quote(v.Text)
-	}
-
-	return v.Kind.String()
-}
-
 // link records the name of a resource and its references with their positions, also for an invalid
 // resource.
 func (b *build) link(ref model.Ref, pos model.Position, properties document.Value, waits []resource.Reference) {
@@ -248,7 +204,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
 	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Deferred {
 		l.Alias = alias.Text
-		b.session.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
+		b.session.common.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
 	for _, key := range []string{"require", "subscribe"} {
 		refs, _ := properties.Get(key)

@@ -33,8 +33,6 @@ type resolver struct {
 	skipLackingFacts bool
 	// compileOnly compiles expressions without evaluating them.
 	compileOnly bool
-	// Inserted reports whether a resolved value has Inserted parts.
-	Inserted bool
 }
 
 // value resolves a value. It returns v itself if there is nothing to resolve.
@@ -62,7 +60,6 @@ func (r *resolver) value(ctx context.Context, v document.Value) (document.Value,
 	return v, false
 }
 
-// mayHold reports whether a text may contain expressions or printed values.
 func (r *resolver) mayHold(text string) bool {
 	return expression.MayHoldExpression(text) || r.scope.evaluator.printed.in(text)
 }
@@ -139,7 +136,6 @@ func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	return out
 }
 
-// fail adds a problem and marks its position as failed.
 func (r *resolver) fail(pos model.Position, hint, format string, args ...any) {
 	r.problems.Add(pos, hint, format, args...)
 	r.failed = append(r.failed, pos)
@@ -200,13 +196,13 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		return r.deferred(v)
 	}
 
-	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+	return inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
 }
 
 // inserted records the parts of a text that are results of expressions.
-func (r *resolver) inserted(v document.Value, parts document.Inserted) document.Value {
+func inserted(v document.Value, parts document.Inserted) document.Value {
 	if len(parts) > 0 {
-		v.Inserted, r.Inserted = &parts, true
+		v.Inserted = &parts
 	}
 
 	return v
@@ -258,7 +254,7 @@ func (r *resolver) singleExpression(ctx context.Context, v document.Value, p exp
 			markAll(&out)
 		}
 		if out.Kind == document.String && command.AffectsSplit(out.Text) {
-			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
+			return inserted(out, document.Inserted{{0, len(out.Text)}})
 		}
 		return out
 	case f.waits != nil:

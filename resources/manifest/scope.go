@@ -69,7 +69,6 @@ type deferredError struct{ waits []resource.Reference }
 // Error names the resource that must run first.
 func (e deferredError) Error() string { return e.waits[0].Ref.String() + " must run first" }
 
-// outputsOf returns the error of an expression that needs the outputs of resources.
 func outputsOf(refs ...model.Ref) (out deferredError) {
 	for _, ref := range refs {
 		out.waits = append(out.waits, resource.Reference{Ref: ref, Property: expression.NameOutputs})
@@ -78,7 +77,6 @@ func outputsOf(refs ...model.Ref) (out deferredError) {
 	return out
 }
 
-// waitFor returns the error of a function that needs another resource to run first.
 func waitFor(function string, ref model.Ref) deferredError {
 	return deferredError{[]resource.Reference{{Ref: ref, Property: function}}}
 }
@@ -279,7 +277,6 @@ func (sc *scope) uses(node ast.Node) bool {
 	return found.Calls && sc.used || found.All && sc.secret
 }
 
-// markAll marks every scalar of v as derived from a secret.
 func markAll(v *document.Value) {
 	v.EachScalar(func(s *document.Value) { s.Secret, s.Derived = true, true })
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// templates renders one template for a scope.
 type templates struct {
 	*scope
 	// judge determines whether the template uses a secret.
@@ -171,7 +170,6 @@ func (t *templates) allWaits() error {
 	return out
 }
 
-// load reads an included Jet template.
 func (t *templates) load(main string) template.Load {
 	return func(path string) (string, error) {
 		if !filepath.IsAbs(main) {
@@ -350,7 +348,6 @@ func (sc *scope) nested(ctx context.Context) *scope {
 	return inner
 }
 
-// part evaluates one expression and returns its text.
 func (t *templates) part(ctx context.Context, inner *scope, source template.Template, p expression.Part) (string, error) {
 	if *inner.nesting.expressions++; *inner.nesting.expressions > maxExpressions {
 		return "", errTooMuchWork
@@ -391,7 +388,6 @@ func invalidPart(source template.Template, at int, hint, message string) error {
 	return expression.WithHint(&template.Error{Pos: positionIn(source, at), Message: message, Syntax: true}, hint)
 }
 
-// positionIn returns the line of an offset.
 func positionIn(source template.Template, at int) model.Position {
 	return model.Position{File: source.Name, Line: 1 + strings.Count(source.Text[:at], "\n")}
 }

@@ -20,7 +20,6 @@ func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after
 	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
-// requestsOf returns the changes of a plan. The change of the version comes first.
 func requestsOf(spec *Spec, plan resource.Plan) []Request {
 	var out []Request
 	for _, change := range plan.Changes {
@@ -43,7 +42,6 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 // along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
-// removedAlong returns the packages that plans remove in addition to the requests.
 func removedAlong(plans []resource.Plan) []string {
 	var removed []string
 	for _, plan := range plans {
@@ -57,7 +55,6 @@ func removedAlong(plans []resource.Plan) []string {
 	return removed
 }
 
-// warnOfRemoved names the packages that are no longer installed.
 func warnOfRemoved(ctx context.Context, env resource.Env, names []string, after map[string]*State) {
 	removed := slices.DeleteFunc(names, func(name string) bool { return after[name] != nil && after[name].installed() })
 	if len(removed) > 0 {
@@ -158,7 +155,12 @@ func repositories() []string {
 func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) {
 	s := simulation{provider: p}
 	var changed []*State
-	checkHolds := holdCheck(ctx, env, p)
+	checkHolds := sync.OnceValue(func() error {
+		if err := p.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
+			return err
+		}
+		return nil
+	})
 	for i, spec := range specs {
 		if states[i] == nil {
 			continue
@@ -190,21 +192,6 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 		}
 		changed[i].forecast = f
 	}
-}
-
-// holdCheck returns a function that calls CheckHolds at most once.
-func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() error {
-	h, ok := p.(Holder)
-	if !ok {
-		return func() error { return nil }
-	}
-
-	return sync.OnceValue(func() error {
-		if err := h.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
-			return err
-		}
-		return nil
-	})
 }
 
 // simulation finds the effect of each of many changes. It needs one simulation if no change fails

@@ -129,7 +129,6 @@ func (f *Failure) Unwrap() []error {
 	return []error{resource.CommandError{Err: f.Err, Output: f.Output}, resource.CommandError{Err: f.Err, Output: f.Cause}}
 }
 
-// excerptLines is how much output an error carries.
 const excerptLines = 10
 
 // Explain returns the error of a failed command: a Failure from the first matching remedy, or else an
@@ -221,7 +220,6 @@ func cause(report string) string {
 	return line
 }
 
-// isPackage reports whether a word of a command is a package name, with or without a version.
 func isPackage(word, name string) bool {
 	rest, found := strings.CutPrefix(word, name)
 

@@ -101,17 +101,16 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 
 // checkAbsent sets NotAbsent of packages with ensure absent or purged that are not installed.
 func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
-	checker, ok := p.(AbsenceChecker)
 	var names []string
 	for i, s := range specs {
 		if s.isRemoved() && states[i] != nil && !states[i].installed() && !states[i].Residue && !slices.Contains(names, s.Name) {
 			names = append(names, s.Name)
 		}
 	}
-	if !ok || len(names) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
-	found, err := checker.CheckAbsent(ctx, env, names)
+	found, err := p.CheckAbsent(ctx, env, names)
 	if err != nil {
 		return err
 	}
@@ -132,7 +131,6 @@ func Virtual(name string, providers []string) error {
 // wanted is a package with ensure latest, in one release or in all.
 type wanted struct{ name, release string }
 
-// candidatesOf returns the newest available versions, with one command for each release.
 func candidatesOf(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) (map[wanted]string, error) {
 	out := map[wanted]string{}
 	var releases []string
@@ -164,7 +162,6 @@ func byName(states []*State) map[string]*State {
 	return out
 }
 
-// distinct returns the names of the picked specs, each once.
 func distinct(specs []*Spec, pick func(*Spec) bool) []string {
 	var names []string
 	for _, s := range specs {
@@ -207,7 +204,7 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 		have = state.Metadata.Full
 	}
 	var err error
-	if state.order, err = p.VersionCmp(have, version, false); err != nil {
+	if state.order, err = p.VersionCmp(have, version); err != nil {
 		return nil, err
 	}
 
@@ -218,7 +215,6 @@ func unreported(p PackageProvider, name string) error {
 	return fmt.Errorf("%s did not report %s", p.Name(), name)
 }
 
-// refreshes is the folder of the records of NoteRefresh.
 const refreshes = "refreshes"
 
 // Refreshed returns the time of the last refresh of a provider's lists, from the record of NoteRefresh

@@ -77,7 +77,7 @@ type PackageProvider interface {
 	resource.Provider
 	// VersionCmp returns -1, 0 or 1 for a lower, equal or higher version. An
 	// invalid version is an error.
-	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
+	VersionCmp(versionA, versionB string) (int, error)
 	// StatusAll reads which versions are installed, with one command.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
 	// Candidates returns, with one command, the newest available versions, in a release if it is not empty.
@@ -91,23 +91,11 @@ type PackageProvider interface {
 	// Refresh fetches package lists that are older than maxAge or than their repositories. With 0 the
 	// package manager decides. latest announces a call of Candidates.
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
-}
-
-// Holder is a package manager with additional requirements for holds.
-type Holder interface {
 	// CheckHolds returns an error if packages cannot be held or released.
 	CheckHolds(ctx context.Context, env resource.Env) error
-}
-
-// AbsenceChecker is a package manager with names that other packages provide.
-type AbsenceChecker interface {
 	// CheckAbsent returns an error for each name that is not installed but provided by an
 	// installed package, by name.
 	CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error)
-}
-
-// Watcher is a package manager with a database that can be watched.
-type Watcher interface {
 	// Watches returns the files that change with any package.
 	Watches() []watch.Point
 }

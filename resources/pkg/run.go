@@ -20,7 +20,6 @@ const LockTimeout = time.Minute
 // searchPath has the programs of maintainer scripts, even if muster was started with a shorter PATH.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// lockPoll is the retry interval of commands that do not wait themselves.
 const lockPoll = time.Second
 
 // waiting matches a package manager that waits for another process. refused matches a package manager that
@@ -113,7 +112,6 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 	}
 }
 
-// scripts returns the failure of a script in a command that succeeded.
 func (c Changer) scripts(argv, lines []string) error {
 	if f := explain(argv, c.Scripts, strings.Join(lines, "\n")); f != nil {
 		return f
@@ -122,7 +120,6 @@ func (c Changer) scripts(argv, lines []string) error {
 	return nil
 }
 
-// cancelledWait returns the error of a wait that ended with ctx.
 func cancelledWait(ctx context.Context, line string) error {
 	return resource.CommandError{Err: fmt.Errorf("%s: %w", waitText, context.Cause(ctx)), Output: line}
 }
@@ -194,7 +191,6 @@ func (w *waiter) logOnce(line string) {
 	w.logged = true
 }
 
-// begin bounds a wait within the command.
 func (w *waiter) begin(line string, giveUp context.CancelCauseFunc) {
 	w.logOnce(line)
 	w.line = line

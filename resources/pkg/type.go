@@ -167,14 +167,8 @@ func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
 	return map[string]any{"version": version}
 }
 
-// Watches returns the database of the package manager, if it is known.
-func (*Type) Watches(p PackageProvider, _ *Spec) []watch.Point {
-	if w, ok := p.(Watcher); ok {
-		return w.Watches()
-	}
-
-	return nil
-}
+// Watches returns the database of the package manager.
+func (*Type) Watches(p PackageProvider, _ *Spec) []watch.Point { return p.Watches() }
 
 // EnsureLatest is the newest version in the node's repositories, EnsurePurged an
 // absent package without its configuration files.
@@ -250,7 +244,7 @@ type State struct {
 	Removable  bool   `json:"-"`
 	CannotHold error  `json:"-"`
 
-	// NotAbsent is the error of AbsenceChecker, nil if the package is absent.
+	// NotAbsent is the error of CheckAbsent, nil if the package is absent.
 	NotAbsent error `json:"-"`
 
 	// order compares the installed version with the wanted one, or the candidate.

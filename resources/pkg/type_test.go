@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/pkg/apt"
 	"github.com/musterfleet/muster/resources/resource"
@@ -38,8 +39,14 @@ func newStore(installed, candidates map[string]string) *store {
 	return &store{installed: installed, candidates: candidates}
 }
 
-func (*store) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return apt.New().VersionCmp(a, b, ignoreTrailingZeroes)
+func (*store) VersionCmp(a, b string) (int, error) { return apt.New().VersionCmp(a, b) }
+
+func (*store) Watches() []watch.Point { return nil }
+
+func (*store) CheckHolds(context.Context, resource.Env) error { return nil }
+
+func (*store) CheckAbsent(context.Context, resource.Env, []string) (map[string]error, error) {
+	return nil, nil
 }
 
 func (s *store) Name() string { return "store" }

@@ -17,19 +17,17 @@ import (
 // Decode returns the resource of a mapping of properties, declared at pos. It is strict and reports every
 // problem at its position. The resource is nil if there is a problem.
 func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := decodeSpec(t, properties, pos, nil)
+	r, problems := decodeSpec(t, properties, pos)
 	if len(problems) > 0 {
-		_, problems = decodeSpec(t, properties, pos, map[string]model.Position{})
 		return nil, problems
 	}
 
 	return r, nil
 }
 
-// decodeSpec returns a resource with the readable properties, and the problems of the other properties. It
-// records the positions of values in places, unless it is nil. Only problems need them.
-func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
-	d := document.Decoder{Positions: places}
+// decodeSpec returns a resource with the readable properties, and the problems of the other properties.
+func decodeSpec(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
+	var d document.Decoder
 	spec := t.New()
 	deferred := false
 	if properties.Kind != document.Map && properties.Kind != document.Null {
@@ -45,9 +43,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 			d.Problems.Add(e.Pos, "keep one of them", "`%s` is set twice, first at %s", p.Key, properties.Entries[first].Value.Pos)
 			continue
 		}
-		if places != nil {
-			places[p.Key] = e.Value.Pos
-		}
+		d.Place(p.Key, e.Value.Pos)
 		if e.Value.IsDeferred() {
 			deferred = true
 			if p.Common {
@@ -75,7 +71,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 		r.Meta().Sensitive = true
 	}
 	d.Problems = append(d.Problems, withoutConsequences(checkCommon(r, deferred), d.Problems)...)
-	place(d.Problems, places, pos)
+	place(d.Problems, d.Positions, pos)
 	if len(d.Problems) > 0 {
 		redactProblems(&d, r, properties, hidesValues)
 	}
@@ -136,7 +132,7 @@ func redactProblems(d *document.Decoder, r *Resource, properties document.Value,
 
 // DecodeQuestion is Decode for a resource that is only observed: properties may be missing.
 func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Resource, model.Problems) {
-	r, problems := decodeSpec(t, properties, pos, map[string]model.Position{})
+	r, problems := decodeSpec(t, properties, pos)
 	problems = slices.DeleteFunc(problems, func(p model.Problem) bool {
 		property, _, _ := strings.Cut(p.Property, ".")
 		_, given := properties.Get(property)

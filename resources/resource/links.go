@@ -88,7 +88,6 @@ type linkCheck struct {
 	path  []int
 }
 
-// visit is the state of a resource in a walk.
 type visit uint8
 
 const (
@@ -118,8 +117,6 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)
 }
 
-// canonicalNames reports resources that are declared under several names. An excluded resource does not
-// count.
 func (c *linkCheck) canonicalNames() {
 	first := map[model.Ref]int{}
 	for i, l := range c.all {

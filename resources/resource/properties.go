@@ -43,13 +43,15 @@ type Property struct {
 	GoType reflect.Type
 }
 
-// properties returns the properties of a type, with the properties of embedded structs first.
 func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
 	for _, f := range document.Fields(reflect.TypeOf(spec).Elem()) {
-		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), Literal: f.Tag.Get("literal") == "true", GoType: f.Type}
-		p.FlagDefault, p.Short = f.Tag.Get("flagdefault"), f.Tag.Get("short")
+		p := Property{
+			Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true",
+			Line: f.Tag.Get("line"), List: f.Tag.Get("list"), Literal: f.Tag.Get("literal") == "true", GoType: f.Type,
+			FlagDefault: f.Tag.Get("flagdefault"), Short: f.Tag.Get("short"),
+		}
 		if aliases := f.Tag.Get("flags"); aliases != "" {
 			p.FlagAliases = strings.Split(aliases, ",")
 		}
@@ -124,33 +126,29 @@ func EnsureMeant(ensure string, known []string) string {
 	return "did you mean `" + meant + "`? "
 }
 
-// reversed returns the property for a relation that other tools declare at its other end.
-func reversed(key string) string {
-	switch key {
-	case "notify":
-		return "subscribe"
-	case "before":
-		return "require"
-	default:
-		return ""
-	}
-}
-
-// meant returns the hint for a key that other tools use for a property of the type, or an empty string.
+// meant returns the hint for a key that other tools use, or an empty string.
 func (t *Type) meant(key string) string {
-	if key == "when" {
+	switch key {
+	case "when":
 		return "write `control: {if: …}`"
+	case "notify":
+		return "name this resource in `subscribe` of the other one"
+	case "before":
+		return "name this resource in `require` of the other one"
 	}
 	for _, m := range []struct{ key, property string }{{"state", "ensure"}, {"src", "source"}, {"src", "url"}, {"cmd", "command"}, {"chdir", "cwd"}, {"removes", "onlyif"}} {
 		if _, has := t.Property(m.property); has && key == m.key {
 			return "write `" + m.property + "`"
 		}
 	}
-	if IsNameElsewhere(key) {
+	switch {
+	case IsNameElsewhere(key):
 		return "it is the name of the resource: write `- <" + key + ">:` with the properties below"
+	case slices.Contains(t.Providers, key):
+		return "it is a provider: write `provider: " + key + "`"
+	default:
+		return ""
 	}
-
-	return ""
 }
 
 // IsNameElsewhere reports whether other tools use a key for the name of a resource.
@@ -160,14 +158,8 @@ func IsNameElsewhere(key string) bool {
 
 // UnknownProperty returns the problem of an unknown key.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
-	if other := reversed(key); other != "" {
-		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "name this resource in `" + other + "` of the other one"}
-	}
 	if hint := t.meant(key); hint != "" {
 		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: hint}
-	}
-	if slices.Contains(t.Providers, key) {
-		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "it is a provider: write `provider: " + key + "`"}
 	}
 	keys := make([]string, len(t.Properties))
 	for i := range t.Properties {

@@ -115,7 +115,6 @@ func withoutRequire(s Spec, refs []model.Ref) Spec {
 	return out
 }
 
-// copied returns a shallow copy of a spec.
 func copied(s Spec) Spec {
 	original := reflect.ValueOf(s)
 	out := reflect.New(original.Type().Elem())

@@ -88,18 +88,19 @@ func adaptVerify[S Spec, T State](t *Type, c Contract[S, T]) {
 	}
 }
 
-// adaptMachine sets the funcs that read or change the machine. The states name their resource. Status
-// and Apply of a Batcher are batches of one.
-func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
-	protocol := model.StateProtocol(t.Name)
-	identify := func(spec Spec, state T, err error) (State, error) {
-		if err != nil {
-			return nil, err
-		}
-		common := state.State()
-		common.Protocol, common.ResourceType, common.Name = protocol, t.Name, spec.Meta().Name
-		return state, nil
+// identify names the resource in its state. It returns no state with an error.
+func (t *Type) identify(spec Spec, state State, err error) (State, error) {
+	if err != nil {
+		return nil, err
 	}
+	common := state.State()
+	common.Protocol, common.ResourceType, common.Name = model.StateProtocol(t.Name), t.Name, spec.Meta().Name
+
+	return state, nil
+}
+
+// adaptMachine sets the funcs that read or change the machine.
+func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	if v, ok := c.(Preparer[S, P]); ok {
 		t.Prepare = func(ctx context.Context, env Env, p Provider, specs []Spec) error {
 			return v.Prepare(ctx, env, p.(P), typed[S](specs))
@@ -107,35 +108,11 @@ func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	}
 	switch v := c.(type) {
 	case Batcher[S, T, P]:
-		t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
-			states, errs := v.StatusAll(ctx, env, p.(P), typed[S](specs))
-			out := make([]State, len(states))
-			for i := range min(len(states), len(errs), len(specs)) {
-				out[i], errs[i] = identify(specs[i], states[i], errs[i])
-			}
-			return out, errs
-		}
-		t.ApplyAll = func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error) {
-			return v.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
-		}
-		t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
-			states, errs := t.StatusAll(ctx, env, p, []Spec{spec})
-			return states[0], errs[0]
-		}
-		t.Apply = func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
-			outcomes, err := t.ApplyAll(ctx, env, p, []Spec{spec}, []Plan{plan})
-			if batch, is := errors.AsType[BatchError](err); is {
-				err = batch[0]
-			}
-			if len(outcomes) != 1 {
-				return Outcome{}, cmp.Or(err, fmt.Errorf("%s returned %d outcomes for one change", t.Name, len(outcomes)))
-			}
-			return outcomes[0], err
-		}
+		adaptBatcher(t, v)
 	case Single[S, T, P]:
 		t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
 			state, err := v.Status(ctx, env, p.(P), spec.(S))
-			return identify(spec, state, err)
+			return t.identify(spec, state, err)
 		}
 		t.Apply = func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
 			return v.Apply(ctx, env, p.(P), spec.(S), plan)
@@ -149,11 +126,40 @@ func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 		}
 		t.EvalGuards = func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error) {
 			guarded, err := v.EvalGuards(ctx, env, p.(P), spec.(S), state.(T))
-			return identify(spec, guarded, err)
+			return t.identify(spec, guarded, err)
 		}
 	}
 	if v, ok := c.(Watcher[S, P]); ok {
 		t.Watches = func(p Provider, spec Spec) []watch.Point { return v.Watches(p.(P), spec.(S)) }
+	}
+}
+
+// adaptBatcher makes Status and Apply of a Batcher batches of one.
+func adaptBatcher[S Spec, T State, P Provider](t *Type, b Batcher[S, T, P]) {
+	t.StatusAll = func(ctx context.Context, env Env, p Provider, specs []Spec) ([]State, []error) {
+		states, errs := b.StatusAll(ctx, env, p.(P), typed[S](specs))
+		out := make([]State, len(states))
+		for i := range min(len(states), len(errs), len(specs)) {
+			out[i], errs[i] = t.identify(specs[i], states[i], errs[i])
+		}
+		return out, errs
+	}
+	t.ApplyAll = func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error) {
+		return b.ApplyAll(ctx, env, p.(P), typed[S](specs), plans)
+	}
+	t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
+		states, errs := t.StatusAll(ctx, env, p, []Spec{spec})
+		return states[0], errs[0]
+	}
+	t.Apply = func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
+		outcomes, err := t.ApplyAll(ctx, env, p, []Spec{spec}, []Plan{plan})
+		if batch, is := errors.AsType[BatchError](err); is {
+			err = batch[0]
+		}
+		if len(outcomes) != 1 {
+			return Outcome{}, cmp.Or(err, fmt.Errorf("%s returned %d outcomes for one change", t.Name, len(outcomes)))
+		}
+		return outcomes[0], err
 	}
 }
 

@@ -135,7 +135,7 @@ func (t *target) checkMounts(removed []string, due []file) error {
 	if len(removed) == 0 && len(due) == 0 {
 		return nil
 	}
-	points, err := t.env.Host.MountsBelow(t.spec.Name)
+	points, err := files.MountsBelow(t.spec.Name)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	is, digest := f.before.Kind == files.File, ""
 	// A file of another size differs. Reading a huge file would take hours.
 	if is && (f.before.Size <= maxBytes || f.before.Size == int64(len(f.content))) {
-		if digest, err = t.env.Host.Compare(ctx, f.before); err != nil {
+		if digest, _, err = t.env.Host.Compare(ctx, f.before); err != nil {
 			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
 		}
 	}
@@ -414,7 +414,7 @@ func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, 
 	if err != nil {
 		return past{}, err
 	}
-	digest, err := t.env.Host.Compare(ctx, left)
+	digest, _, err := t.env.Host.Compare(ctx, left)
 
 	return pastOf(f, t.spec.PostCommands(f.path), digest, left), err
 }

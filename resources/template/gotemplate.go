@@ -73,7 +73,6 @@ func GoFunctions(names Names) template.FuncMap {
 	return functions
 }
 
-// guardLoops inserts a step into the body of every loop and before every assignment.
 func guardLoops(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -100,7 +99,6 @@ func guardLoops(list *parse.ListNode) {
 	}
 }
 
-// guard inserts a step at the beginning of a list.
 func guard(list *parse.ListNode, place parse.Pos) {
 	list.Nodes = slices.Insert(list.Nodes, 0, stepAt(place))
 }

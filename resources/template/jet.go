@@ -295,7 +295,6 @@ func InOrder(args jet.Arguments) reflect.Value {
 	return reflect.ValueOf(&orderedRanger{m: m, keys: keys})
 }
 
-// orderedRanger returns the entries of a mapping, sorted by key.
 type orderedRanger struct {
 	m    reflect.Value
 	keys []reflect.Value

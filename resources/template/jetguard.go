@@ -77,7 +77,6 @@ func (r *rendering) begin(list *jet.ListNode, at jet.NodeBase) {
 	list.Nodes = slices.Insert(list.Nodes, 0, r.step(nameStep, at))
 }
 
-// beforeAssignments inserts a step before every assignment to a variable or a key.
 func (r *rendering) beforeAssignments(nodes []jet.Node) []jet.Node {
 	out := make([]jet.Node, 0, len(nodes))
 	for _, node := range nodes {
@@ -100,7 +99,6 @@ func (r *rendering) beforeAssignments(nodes []jet.Node) []jet.Node {
 // nameAssign is the function that counts an assignment; nameStep counts other steps.
 const nameAssign = "__assign"
 
-// step returns an action that counts a step.
 func (r *rendering) step(name string, at jet.NodeBase) jet.Node {
 	located := r.located(name, at, func(jet.Arguments) reflect.Value {
 		if err := r.out.step(name == nameAssign); err != nil {
@@ -213,7 +211,6 @@ func (r *rendering) located(name string, at jet.NodeBase, fn jet.Func) string {
 	return name
 }
 
-// sibling returns the path of a template that another template includes.
 func sibling(of, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)

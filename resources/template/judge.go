@@ -54,7 +54,6 @@ type word struct {
 	glued bool
 }
 
-// words splits an action. A name may begin with a dollar sign.
 func words(action string) []word {
 	var s scanner.Scanner
 	s.Init(strings.NewReader(action))
@@ -301,7 +300,6 @@ func tooNested(t Template, at int) error {
 	return &Error{Pos: model.Position{File: t.Name, Line: line}, Syntax: true, Message: ErrTooNested.Error(), Err: ErrTooNested}
 }
 
-// nesting is the state of a scan.
 type nesting struct {
 	text, right string
 	at          int
@@ -309,7 +307,6 @@ type nesting struct {
 	depth       int
 }
 
-// block is an open block of a template.
 type block struct {
 	// levels is the number of levels; each else if adds one.
 	levels int
@@ -325,7 +322,6 @@ func (n *nesting) open(root bool) {
 	n.blocks, n.depth = append(n.blocks, block{1, root, n.root()}), n.depth+1
 }
 
-// skip moves behind the end of a comment.
 func (n *nesting) skip(from int, end string) {
 	n.at = len(n.text)
 	if i := strings.Index(n.text[from:], end); i >= 0 {
@@ -360,7 +356,6 @@ func (n *nesting) action() bool {
 	return false
 }
 
-// quoted moves behind the end of a quoted text.
 func (n *nesting) quoted(quote byte) {
 	for n.at++; n.at < len(n.text); n.at++ {
 		switch n.text[n.at] {

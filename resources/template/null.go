@@ -67,7 +67,6 @@ func PrintedByGo(n *parse.ActionNode) string {
 	return clipped(n.Pipe.String())
 }
 
-// checkPrinted appends a call of printed to each action that prints.
 func checkPrinted(root *parse.ListNode) {
 	Visit(root, func(node any) {
 		n, is := node.(*parse.ActionNode)
@@ -202,7 +201,6 @@ func nullWithin(v any) (path string, found bool) {
 	return "", false
 }
 
-// addPrinters replaces the functions that print values of any type.
 func addPrinters(functions template.FuncMap) {
 	for name, print := range map[string]func(...any) string{
 		"print": fmt.Sprint, "println": fmt.Sprintln, "html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,

@@ -81,7 +81,6 @@ func tooLong(count, size int) error {
 	return nil
 }
 
-// repeatText is strings.Repeat with a limit.
 func repeatText(text string, count int) (string, error) {
 	if count < 0 || tooLong(count, len(text)) != nil {
 		return "", errFar
@@ -90,7 +89,6 @@ func repeatText(text string, count int) (string, error) {
 	return strings.Repeat(text, count), nil
 }
 
-// replaceText is strings.Replace with a limit.
 func replaceText(text, old, with string, count int) (string, error) {
 	found := strings.Count(text, old)
 	if count >= 0 {
@@ -114,7 +112,6 @@ func tooLongJoined(args []reflect.Value) error {
 
 var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{5,}|\*)`)
 
-// printf is fmt.Sprintf with limits.
 func printf(format string, args ...any) (string, error) {
 	if err := checkNull("printf", args); err != nil && !strings.Contains(format, "%T") {
 		return "", err
@@ -135,7 +132,6 @@ func checkHolder(d, v reflect.Value) error {
 	return nil
 }
 
-// holds reports whether a value is or contains a mapping.
 func holds(v any, d map[string]any) bool {
 	switch v := v.(type) {
 	case map[string]any:

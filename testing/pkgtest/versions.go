@@ -14,30 +14,28 @@ import (
 
 // Orderer compares versions.
 type Orderer interface {
-	VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error)
+	VersionCmp(a, b string) (int, error)
 }
 
 // Order is how two versions compare.
 type Order struct {
 	A, B string
-	// Zeroes has trailing ones ignored.
-	Zeroes bool
-	Want   int
+	Want int
 }
 
 // Versions checks orders, both ways round, and that none of bad is a version.
 func Versions(t *testing.T, p Orderer, orders []Order, bad []string) {
 	t.Helper()
 	for _, o := range orders {
-		for _, each := range []Order{o, {A: o.B, B: o.A, Zeroes: o.Zeroes, Want: -o.Want}} {
-			if got, err := p.VersionCmp(each.A, each.B, each.Zeroes); err != nil || got != each.Want {
+		for _, each := range []Order{o, {A: o.B, B: o.A, Want: -o.Want}} {
+			if got, err := p.VersionCmp(each.A, each.B); err != nil || got != each.Want {
 				t.Errorf("%s and %s: %d, %v", each.A, each.B, got, err)
 			}
 		}
 	}
 	for _, text := range bad {
 		for _, each := range [][]string{{text, "1"}, {"1", text}} {
-			if _, err := p.VersionCmp(each[0], each[1], false); !errors.Is(err, version.ErrInvalid) {
+			if _, err := p.VersionCmp(each[0], each[1]); !errors.Is(err, version.ErrInvalid) {
 				t.Errorf("%q: %v", text, err)
 			}
 		}
@@ -48,8 +46,8 @@ func Versions(t *testing.T, p Orderer, orders []Order, bad []string) {
 // they are turned round, and that a version is equal to itself.
 func FuzzVersions(f *testing.F, p Orderer) {
 	f.Fuzz(func(t *testing.T, a, b string) {
-		order, err := p.VersionCmp(a, b, false)
-		back, err2 := p.VersionCmp(b, a, false)
+		order, err := p.VersionCmp(a, b)
+		back, err2 := p.VersionCmp(b, a)
 		if (err == nil) != (err2 == nil) || order != -back || (err == nil && a == b && order != 0) {
 			t.Errorf("%q and %q: %d and %d, %v, %v", a, b, order, back, err, err2)
 		}
@@ -69,7 +67,7 @@ func Agrees(t *testing.T, p Orderer, generate func(*rand.Rand) (a, b string), pr
 	seen := map[int]int{}
 	for range pairs {
 		a, b := generate(random)
-		order, err := p.VersionCmp(a, b, false)
+		order, err := p.VersionCmp(a, b)
 		if err != nil {
 			t.Fatal(err)
 		}

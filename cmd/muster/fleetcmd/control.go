@@ -17,8 +17,6 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/targets"
-	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/model"
 )
 
 // controlCommand is the part that the commands that write control documents share.
@@ -102,12 +100,14 @@ type written struct {
 	line string
 }
 
-// describe sets the line by the content of the document.
-func (w *written) describe(content string) {
-	w.line = fmt.Sprintf("%s revision %d: %s", w.Key, w.Revision, content)
-	if w.Revision == 0 {
-		w.line = w.Key + ": " + content
+// newWritten returns a written document with its content for users.
+func newWritten(key string, revision uint64, target fleet.Target, content string) *written {
+	out := &written{Key: key, Revision: revision, target: target, line: fmt.Sprintf("%s revision %d: %s", key, revision, content)}
+	if revision == 0 {
+		out.line = key + ": " + content
 	}
+
+	return out
 }
 
 // maxConfirmLines is the maximum number of nodes with a separate line.
@@ -220,76 +220,6 @@ func eachTarget[W any](targets []fleet.Target, write func(fleet.Target) (W, erro
 	}
 
 	return done, errors.Join(failed...)
-}
-
-// controlDocument is the value of a control key.
-type controlDocument interface{ Check() error }
-
-// bucket stores control documents.
-type bucket interface {
-	// Current returns a document from the leader of the stream. For a deleted document it returns the revision and an error
-	// that wraps model.ErrNotFound.
-	Current(ctx context.Context, key string) (model.Entry, error)
-	// Replace stores a value if revision is still the newest; otherwise the error wraps kvstore.ErrControlChanged.
-	Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error)
-}
-
-// updater reads, changes and replaces control documents.
-type updater[D controlDocument] struct {
-	bucket bucket
-	// name is the last part of the keys.
-	name   string
-	decode func(value []byte) (D, error)
-	// change returns the new document. It receives the zero value if there is no document. If idle, nothing is written.
-	change func(before D) (now D, idle bool)
-	// sign signs the new value; current is the value that it replaces. Nil means unsigned.
-	sign func(family string, now D, value, current []byte) ([]byte, error)
-}
-
-// maxTries is how often an update starts again after another user changed the key.
-const maxTries = 5
-
-// update replaces the document of a target. The error wraps kvstore.ErrControlChanged if other users changed the key
-// during each try.
-func (u updater[D]) update(ctx context.Context, t fleet.Target) (out *written, before, now D, err error) {
-	for range maxTries {
-		if out, before, now, err = u.updateOnce(ctx, t); !errors.Is(err, kvstore.ErrControlChanged) {
-			break
-		}
-	}
-
-	return out, before, now, err
-}
-
-func (u updater[D]) updateOnce(ctx context.Context, t fleet.Target) (out *written, before, now D, err error) {
-	out = &written{Key: t.Key(u.name), target: t}
-	current, err := u.bucket.Current(ctx, out.Key)
-	switch {
-	case err == nil:
-		if before, err = u.decode(current.Value); err != nil {
-			return out, before, now, fmt.Errorf("%s: %w (remove it: nats kv del)", out.Key, err)
-		}
-	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable):
-		return out, before, now, err
-	}
-	now, idle := u.change(before)
-	if idle {
-		out.Revision = current.Revision
-		return out, before, now, nil
-	}
-	if err := now.Check(); err != nil {
-		return out, before, now, fmt.Errorf("%s: %w", out.Key, err)
-	}
-	value, err := model.EncodeJSON(now)
-	if err == nil && u.sign != nil {
-		value, err = u.sign(t.String(), now, value, current.Value)
-	}
-	if err != nil {
-		return out, before, now, err
-	}
-	out.Revision, err = u.bucket.Replace(ctx, out.Key, current.Revision, value)
-
-	return out, before, now, err
 }
 
 // await waits until each known node confirms, refuses or is unreachable. It returns an error if nodes cannot

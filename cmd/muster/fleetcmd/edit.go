@@ -1,14 +1,13 @@
 package fleetcmd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -21,9 +20,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // editCommand implements muster fleet edit. It pushes an assigned manifest after the user edited it.
@@ -53,7 +50,7 @@ func addEdit(env *cli.Env, parent *fisk.CmdClause) {
 
 // edited is the state of one edit.
 type edited struct {
-	*workspace
+	*assign.WorkingCopy
 	store   *Store
 	signer  *assign.Signing
 	current model.Entry
@@ -96,7 +93,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	if e.signer == nil && signed.IsEnvelope(e.current.Value) {
 		warnUnsigned(c.Log)(key)
 	}
-	if e.workspace, err = newWorkspace(ctx, store, key, value); err != nil {
+	if e.WorkingCopy, err = assign.NewWorkingCopy(ctx, key, value, kvstore.NewContent(store.KV).GetBundle); err != nil {
 		return fmt.Errorf("%s revision %d: %w", key, e.current.Revision, err)
 	}
 
@@ -105,9 +102,9 @@ func (c *editCommand) run(ctx context.Context) error {
 
 // conclude removes the working copy, or reports its path if it has changes that were not pushed.
 func (c *editCommand) conclude(e *edited, err error) error {
-	changed, readErr := e.isChanged()
+	changed, readErr := e.IsChanged()
 	if err == nil || !changed && readErr == nil {
-		c.CleanUp(e.remove)
+		cli.CleanUp(c.Log, e.Remove)
 		return err
 	}
 	var problems model.Problems
@@ -122,7 +119,7 @@ func (c *editCommand) conclude(e *edited, err error) error {
 func (c *editCommand) loop(ctx context.Context, e *edited) error {
 	for {
 		c.Stop.Finish(true) // let the editor handle the signal, so the text is not lost
-		err := e.edit(e.argv)
+		err := e.openEditor()
 		c.Stop.Finish(false)
 		if err != nil {
 			return fmt.Errorf("not pushed: %w", err)
@@ -132,7 +129,7 @@ func (c *editCommand) loop(ctx context.Context, e *edited) error {
 			return fmt.Errorf("not pushed: %w", cli.ErrInterrupted)
 		default:
 		}
-		changed, err := e.isChanged()
+		changed, err := e.IsChanged()
 		switch {
 		case err != nil:
 			return err
@@ -159,7 +156,7 @@ func (c *editCommand) pushEdited(ctx context.Context, e *edited) error {
 		return err
 	}
 	push := assign.Push{Name: name, Targets: []fleet.Target{target}, Terms: e.terms}
-	if push.Source, err = assign.ReadSource(e.source, nil, c.check(ctx, e.terms)); err != nil {
+	if push.Source, err = assign.ReadSource(e.Source, nil, c.checker(ctx, e.terms)); err != nil {
 		return err
 	}
 	nodes, err := e.store.Nodes(ctx)
@@ -277,81 +274,6 @@ func (c *editCommand) changed(ctx context.Context, e *edited) error {
 	return fmt.Errorf("not pushed: another user pushed revision %d of %s while you edited revision %d; run muster fleet diff %d %d and edit again", now.Revision, key, opened, opened, now.Revision)
 }
 
-// workspace is a private directory with a working copy of the assigned content.
-type workspace struct {
-	dir string
-	// manifest is the file that the editor opens; before is its original content.
-	manifest string
-	before   []byte
-	// source is the path to push: the manifest, or the directory of a bundle.
-	source string
-	bundle bool
-}
-
-// newWorkspace copies the content of an assignment, with all files of a bundle.
-func newWorkspace(ctx context.Context, store *Store, key string, value document.Assigned) (w *workspace, err error) {
-	_, name, _ := model.SplitKey(key)
-	dir, err := os.MkdirTemp("", "muster-edit-")
-	if err != nil {
-		return nil, err
-	}
-	w = &workspace{dir: dir, bundle: value.Bundle != ""}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, w.remove())
-		}
-	}()
-	if !w.bundle {
-		w.manifest, w.before = filepath.Join(dir, name+".yaml"), []byte(value.Manifest)
-		w.source = w.manifest
-		return w, os.WriteFile(w.manifest, w.before, 0o600)
-	}
-	w.source = filepath.Join(dir, name)
-	w.manifest = filepath.Join(w.source, model.BundleManifest)
-	if err := os.Mkdir(w.source, 0o700); err != nil {
-		return w, err
-	}
-	r, err := kvstore.NewContent(store.KV).GetBundle(ctx, value.Bundle)
-	if err != nil {
-		return w, err
-	}
-	err = archive.Unpack(ctx, r, w.source, archive.Limits{})
-	if err == nil {
-		_, err = io.Copy(io.Discard, r) // the reader verifies the digest at the end
-	}
-	if err := errors.Join(err, r.Close()); err != nil {
-		return w, fmt.Errorf("bundle %s: %w", value.Bundle, err)
-	}
-	info, err := os.Lstat(w.manifest)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		err = fmt.Errorf("bundle %s: %s is not a regular file; edit the directory that you pushed it from, and push that directory", value.Bundle, model.BundleManifest)
-	case err == nil:
-		w.before, err = os.ReadFile(w.manifest)
-	}
-
-	return w, err
-}
-
-// remove removes the working copy, even after an interrupt.
-func (w *workspace) remove() error { return paths.RemoveTree(context.Background(), w.dir) }
-
-// isChanged reports whether the manifest differs from its original content.
-func (w *workspace) isChanged() (bool, error) {
-	now, err := os.ReadFile(w.manifest)
-
-	return !bytes.Equal(now, w.before), err
-}
-
-// location describes where the edited text is.
-func (w *workspace) location() string {
-	if w.bundle {
-		return "your edited text is in " + w.source
-	}
-
-	return "your edited text is in " + w.manifest
-}
-
 // editor returns the command of the user's editor. The default, vi, needs a terminal.
 func editor(isTerminal bool) ([]string, error) {
 	name := "VISUAL"
@@ -373,16 +295,25 @@ func editor(isTerminal bool) ([]string, error) {
 	return argv, nil
 }
 
-// edit opens the manifest in the editor and waits.
-func (w *workspace) edit(argv []string) error {
-	code, err := command.Interactive(append(argv[:len(argv):len(argv)], w.manifest))
+// location describes where the edited text is.
+func (e *edited) location() string {
+	if e.IsBundle {
+		return "your edited text is in " + e.Source
+	}
+
+	return "your edited text is in " + e.Manifest
+}
+
+// openEditor opens the manifest in the editor and waits.
+func (e *edited) openEditor() error {
+	code, err := command.Interactive(append(slices.Clone(e.argv), e.Manifest))
 	switch {
 	case errors.Is(err, command.ErrNotFound):
 		return cli.Usagef("no editor: %w; set $VISUAL or $EDITOR", err)
 	case err != nil:
 		return err
 	case code != 0:
-		return fmt.Errorf("editor %s exited with code %d", argv[0], code)
+		return fmt.Errorf("editor %s exited with code %d", e.argv[0], code)
 	}
 
 	return nil

@@ -139,29 +139,29 @@ func (c *groupCommand) run(ctx context.Context) error {
 	}
 	WarnUnknown(c.Log, found.targets, found.known)
 	states := found.states()
-	groups := updater[model.Groups]{
-		bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlGroups, decode: decodeGroups,
-		change: func(before model.Groups) (model.Groups, bool) {
+	groups := ask.Updater[model.Groups]{
+		Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Name: model.ControlGroups, Decode: decodeGroups,
+		Change: func(before model.Groups) (model.Groups, bool) {
 			now, idle := edit.groups(before)
 			return now, idle && found.signer == nil // with a signing key, an unchanged document is signed again
 		},
-		sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
+		Sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
 			return c.sign(ctx, found.signer, family, edit.kept(now), value, current)
 		},
 	}
 	var all []*written
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (grouped, error) {
-		w, before, now, err := groups.update(ctx, t)
+		u, err := groups.Update(ctx, t)
+		w := newWritten(u.Key, u.Revision, t, cmp.Or(model.Groups{Groups: u.Now.Groups, Order: u.Now.Order}.String(), "no groups"))
 		if err == nil {
-			c.warnStays(t.Node, edit, before, states[t.Node])
-			c.warnOrder(t.Node, now, states[t.Node])
-			w.describe(cmp.Or(model.Groups{Groups: now.Groups, Order: now.Order}.String(), "no groups"))
-			if left := edit.left(before); len(edit.set)+len(left)+len(edit.order) > 0 {
+			c.warnStays(t.Node, edit, u.Before, states[t.Node])
+			c.warnOrder(t.Node, u.Now, states[t.Node])
+			if left := edit.left(u.Before); len(edit.set)+len(left)+len(edit.order) > 0 {
 				w.change = ask.GroupsChange{ControlKey: w.Key, Joined: edit.names(), Left: left, Order: edit.order}
 			}
 			all = append(all, w)
 		}
-		return grouped{w, now.Groups, now.Order}, err
+		return grouped{w, u.Now.Groups, u.Now.Order}, err
 	})
 
 	return c.conclude(ctx, found, "groups", done, all, failed)

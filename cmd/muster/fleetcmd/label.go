@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -60,15 +61,15 @@ func (c *labelCommand) run(ctx context.Context) error {
 		return err
 	}
 	WarnUnknown(c.Log, found.targets, found.known)
-	labels := updater[model.Labels]{bucket: kvstore.NewControl(found.store.KV).By(Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels}
+	labels := ask.Updater[model.Labels]{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Name: model.ControlLabels, Decode: model.DecodeLabels, Change: edit.labels}
 	var all []*written
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
-		w, _, now, err := labels.update(ctx, t)
+		u, err := labels.Update(ctx, t)
+		w := newWritten(u.Key, u.Revision, t, cmp.Or(print.Text(u.Now.String()), "no labels"))
 		if err == nil {
-			w.describe(cmp.Or(print.Text(now.String()), "no labels"))
 			all = append(all, w)
 		}
-		return labeled{w, now.Labels}, err
+		return labeled{w, u.Now.Labels}, err
 	})
 
 	return c.conclude(ctx, found, "labels", done, all, failed)

@@ -14,16 +14,12 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
 )
-
-// IsKey reports whether a text is a key such as node.web01.motd, rather than a name such as motd.
-func IsKey(text string) bool { return strings.Contains(text, ".") }
 
 // CheckNameOrKey validates the name of a manifest, or a key.
 func CheckNameOrKey(text string) error {
 	err := model.CheckName(text)
-	if IsKey(text) {
+	if assign.IsKey(text) {
 		_, _, err = fleet.ParseKey(text)
 	}
 	if err != nil {
@@ -40,24 +36,22 @@ func (s *Store) Named(ctx context.Context, families []string, nameOrKey string) 
 	return slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey }), err
 }
 
-// AssignedKeysOf returns the keys of the current assignments with a name.
-func (s *Store) AssignedKeysOf(ctx context.Context, name string) ([]string, error) {
-	all, err := s.Named(ctx, nil, name)
-
-	return keysOf(all), err
-}
-
 // KeyOf returns the key of a name. It returns an error if several assignments have the name.
 func (s *Store) KeyOf(ctx context.Context, nameOrKey string) (string, error) {
-	if IsKey(nameOrKey) {
+	if assign.IsKey(nameOrKey) {
 		return nameOrKey, nil
 	}
 	all, err := s.Named(ctx, nil, nameOrKey)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case len(all) == 0:
+		return "", assign.NotAssigned(nameOrKey, nil)
+	case len(all) == 1:
+		return all[0].Key, nil
+	default:
+		return "", &ambiguousError{name: nameOrKey, keys: keysOf(all)}
 	}
-
-	return uniqueKey(all, nameOrKey)
 }
 
 // storedKey is KeyOf, but falls back to removed assignments.
@@ -138,55 +132,15 @@ func (s *Store) WriteFile(ctx context.Context, e model.Entry, name string, w io.
 	return assign.WriteContent(ctx, e, kvstore.NewContent(s.KV).GetBundle, name, w)
 }
 
-// Digests returns the digests of the stored revisions of a key, by revision.
-func (s *Store) Digests(ctx context.Context, key string) (map[uint64]string, error) {
-	all, err := s.History(ctx, key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
-		return nil, err
-	}
-	out := map[uint64]string{}
-	for _, e := range all {
-		out[e.Revision] = e.Digest
-	}
-
-	return out, nil
-}
-
 // NotAssigned returns an error for a name or key without an assignment, with a suggestion.
 func (s *Store) NotAssigned(ctx context.Context, nameOrKey string) error {
 	all, err := s.List(ctx)
 	if err != nil {
 		return err
 	}
-	what, known := nameOrKey, make([]string, len(all))
-	if !IsKey(nameOrKey) {
-		what = "manifest " + nameOrKey
-	}
-	for i, e := range all {
-		if known[i] = e.Name; IsKey(nameOrKey) {
-			known[i] = e.Key
-		}
-	}
-	if near := document.Nearest(nameOrKey, known); near != "" {
-		return fmt.Errorf("%w, did you mean %s?", notAssigned(what), near)
-	}
 
-	return notAssigned(what)
+	return assign.NotAssigned(nameOrKey, all)
 }
-
-func uniqueKey(all []model.Entry, name string) (string, error) {
-	switch len(all) {
-	case 0:
-		return "", notAssigned("manifest " + name)
-	case 1:
-		return all[0].Key, nil
-	}
-
-	return "", &ambiguousError{name: name, keys: keysOf(all)}
-}
-
-// notAssigned returns an error for a name or key without an assignment.
-func notAssigned(what string) error { return notFound(what + " is not assigned (see muster fleet ls)") }
 
 // maxExamples is the maximum number of keys with written-out flags in a message.
 const maxExamples = 3

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -145,7 +146,7 @@ func (c *lsCommand) didYouMean(ctx context.Context, store *Store, targets []flee
 	var known, families []string
 	for _, e := range all {
 		families = append(families, e.Family)
-		if IsKey(c.name) {
+		if assign.IsKey(c.name) {
 			known = append(known, e.Key)
 		} else {
 			known = append(known, e.Name)
@@ -199,11 +200,9 @@ func (c *lsCommand) listRemoved(ctx context.Context, store *Store, families []st
 	shown := c.sorted(all)
 
 	return c.Print.Result(c.Format, shown, func() {
-		now := time.Now()
-		rows := make([][]string, len(shown))
-		for i, e := range shown {
-			rows[i] = []string{e.Family, e.Name, strconv.FormatUint(e.Revision, 10), cmp.Or(print.OneLine(e.By), "-"), print.Age(e.Time, now)}
-		}
+		rows := print.Rows(shown, func(e model.Entry) []string {
+			return []string{e.Family, e.Name, strconv.FormatUint(e.Revision, 10), cmp.Or(print.OneLine(e.By), "-"), print.Age(e.Time, time.Now())}
+		})
 		c.Print.Table([]string{"TARGET", "NAME", "REVISION", "REMOVED BY", "AGE"}, rows, "no removed assignments")
 		if len(shown) > 0 {
 			c.Print.Remark("to see an old revision, run muster fleet history KEY")

@@ -16,7 +16,6 @@ import (
 	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
 )
 
 // pauseCommand implements muster fleet pause.
@@ -70,15 +69,15 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(p.By), Signer: found.signer}
+	by := ask.Pauses{Bucket: kvstore.NewControl(found.store.KV).By(p.By), Signer: found.signer}
 	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (*written, error) {
 		w, err := by.Write(ctx, t.String(), &p, "")
 		if w.Unsigned {
 			c.Log.Warn("replacing a signed value with an unsigned one; nodes that require signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		out := &written{Key: w.Key, Revision: w.Revision, change: ask.PauseChange{ControlKey: w.Key, Pause: &p, Revision: w.Revision}, target: t}
-		out.describe(shown)
+		out := newWritten(w.Key, w.Revision, t, shown)
+		out.change = ask.PauseChange{ControlKey: w.Key, Pause: &p, Revision: w.Revision}
 		return out, err
 	})
 	for _, w := range done {
@@ -116,7 +115,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := Pauses{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Signer: found.signer}
+	by := ask.Pauses{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Signer: found.signer}
 	var done []*written
 	idle := 0
 	var failed []error
@@ -152,7 +151,7 @@ var errNotPaused = errors.New("not paused")
 // end removes the pause of a target. If there is none, it returns errNotPaused for a known target that is not
 // paused, and an error that wraps model.ErrNotFound for one that another key pauses and for an unknown target. known holds
 // the states of the nodes.
-func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t fleet.Target, known []model.Node) (PauseResult, error) {
+func (c *resumeCommand) end(ctx context.Context, store *Store, by ask.Pauses, t fleet.Target, known []model.Node) (ask.PauseResult, error) {
 	from, isKnown := "", false
 	for _, n := range known {
 		isKnown = isKnown || t.Includes(n.NodeState)
@@ -169,7 +168,7 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 		}
 		return w, errNotPaused // --all in a fleet without nodes
 	case isMissing && from != "":
-		return w, notFound(fmt.Sprintf("%s is paused by %s, not by its own pause", t, print.Text(from)))
+		return w, assign.NotFound(fmt.Sprintf("%s is paused by %s, not by its own pause", t, print.Text(from)))
 	case isMissing:
 		return w, errNotPaused
 	case err == nil && !isKnown:
@@ -183,56 +182,4 @@ func (c *resumeCommand) end(ctx context.Context, store *Store, by Pauses, t flee
 	}
 
 	return w, err
-}
-
-// Pauses writes and removes pauses, signed unless Signer is nil.
-type Pauses struct {
-	Bucket kvstore.Control
-	Signer *assign.Signing
-}
-
-// PauseResult is a written or removed pause.
-type PauseResult struct {
-	Key      string
-	Revision uint64
-	// Unsigned is set if the new value is not signed, unlike the value before.
-	Unsigned bool
-	// Sent is set if the change was sent: with an error, it may have been written.
-	Sent bool
-}
-
-// Write pauses a family, or ends its pause if pause is nil. The error of an end wraps model.ErrNotFound if the bucket has no
-// pause, unless the key is from, the key that pauses a node by its state.
-func (p Pauses) Write(ctx context.Context, family string, pause *model.Pause, from string) (PauseResult, error) {
-	out, action, value := PauseResult{Key: model.Key(family, model.ControlPause)}, signed.Resume, []byte(nil)
-	if pause != nil {
-		var err error
-		if value, err = model.EncodeJSON(pause); err != nil {
-			return out, err
-		}
-		action = signed.Pause
-	}
-	current, err := p.Bucket.Get(ctx, out.Key)
-	if pause == nil && errors.Is(err, model.ErrNotFound) {
-		// A server that lags does not know the pause yet.
-		current, err = p.Bucket.Current(ctx, out.Key)
-	}
-	isExpected := errors.Is(err, model.ErrNotFound) && (pause != nil || from == out.Key)
-	if err != nil && !isExpected && !errors.Is(err, model.ErrUnusable) {
-		return out, err
-	}
-	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
-	if p.Signer != nil {
-		if value, err = p.Signer.Sign(ctx, action, family, value, current.Value); err != nil {
-			return out, err
-		}
-	}
-	out.Sent = true
-	if pause != nil {
-		out.Revision, err = p.Bucket.Put(ctx, out.Key, value)
-	} else {
-		out.Revision, err = p.Bucket.Delete(ctx, out.Key, value)
-	}
-
-	return out, err
 }

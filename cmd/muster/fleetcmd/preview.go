@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -212,36 +213,12 @@ func printPlan(to print.Printer, p *model.Plan) {
 	}
 	for i := range p.Transactions {
 		t := &p.Transactions[i]
-		to.Printf("  %s\n", print.Text(t.Ref().String()+": "+print.OneLine(changeSummary(t))))
+		to.Printf("  %s\n", print.Text(t.Ref().String()+": "+print.OneLine(view.DescribeTransaction(t))))
 		to.Changes(t)
 	}
 	if p.Cut {
 		to.Printf("  … the plan is cut because it is long; for all of it run muster apply --noop on one node\n")
 	}
-}
-
-// changeSummary describes the predicted result of a resource.
-func changeSummary(t *model.Transaction) string {
-	switch {
-	case len(t.Errors) > 0:
-		return strings.Join(t.Errors, "; ")
-	case len(t.UnmetRequirements) > 0:
-		var refs []string
-		for _, ref := range t.UnmetRequirements {
-			refs = append(refs, ref.String())
-		}
-		return "would not run, it requires " + strings.Join(refs, ", ")
-	case t.SkipReason != "":
-		return t.SkipReason
-	case t.NoopMessage != "":
-		return t.NoopMessage
-	}
-	var all []string
-	for _, c := range t.Changes {
-		all = append(all, c.Message)
-	}
-
-	return strings.Join(all, ", ")
 }
 
 // PreviewError returns the error of a preview with problems, nil for none.

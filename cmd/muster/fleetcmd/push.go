@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +21,8 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // pushCommand implements muster fleet push.
@@ -44,8 +41,6 @@ type pushCommand struct {
 	// despiteConflicts skips checkConflicts.
 	despiteConflicts bool
 	timeout          time.Duration
-	// declared are the resources of the manifest that are the same on all nodes.
-	declared []*resource.Resource
 }
 
 // addPush adds muster fleet push.
@@ -171,7 +166,7 @@ func (c *pushCommand) prepare(ctx context.Context) (push assign.Push, err error)
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
 	}
-	if push.Source, err = assign.ReadSource(cmp.Or(c.source, cli.Stdin), c.Stdin, c.check(ctx, push.Terms)); err != nil {
+	if push.Source, err = assign.ReadSource(cmp.Or(c.source, cli.Stdin), c.Stdin, c.checker(ctx, push.Terms)); err != nil {
 		var problems model.Problems
 		if errors.As(err, &problems) {
 			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "not pushed"}
@@ -189,28 +184,9 @@ func (c *pushCommand) prepare(ctx context.Context) (push assign.Push, err error)
 	return push, nil
 }
 
-// check returns a function that checks a manifest without a node.
-func (c *pushCommand) check(ctx context.Context, terms model.Assignment) assign.ManifestCheck {
-	return func(name string, text []byte) ([]manifest.File, error) {
-		doc, err := manifest.Parse(name, text)
-		if err != nil {
-			return nil, err
-		}
-		in := manifest.Inputs{Data: terms.Data, Drift: terms.Drift}
-		if name != assign.StdinName {
-			in.Dir = filepath.Dir(name)
-			// A user with write access to the directory can replace the manifest.
-			if in.Author, err = paths.AuthorIn(in.Dir); err != nil {
-				return nil, err
-			}
-		}
-		checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, in)
-		for _, w := range checked.Warnings {
-			c.Log.Warn(w.Error())
-		}
-		c.declared = sameOnAllNodes(checked.Resources)
-		return checked.Files, err
-	}
+// checker returns a checker of manifests without a node.
+func (c *pushCommand) checker(ctx context.Context, terms model.Assignment) assign.ManifestCheck {
+	return assign.Checker(ctx, c.Types, terms, func(w model.Problem) { c.Log.Warn(w.Error()) })
 }
 
 func (c *pushCommand) print(done []assign.Pushed) {
@@ -266,8 +242,8 @@ func tally(done []assign.Pushed, targets int) string {
 }
 
 // pushedGoal returns the goal that every node runs the pushed revisions while they are the assigned ones.
-func pushedGoal(done []assign.Pushed) Goal {
-	g := Goal{Revisions: map[string]uint64{}, InForce: true}
+func pushedGoal(done []assign.Pushed) assign.Goal {
+	g := assign.Goal{Revisions: map[string]uint64{}, InForce: true}
 	for _, p := range done {
 		g.Keys = append(g.Keys, p.Key)
 		g.Revisions[p.Key] = p.Revision
@@ -363,28 +339,19 @@ func holdsSecret(v any) bool {
 }
 
 // checkConflicts rejects a push that nodes would reject because an active manifest declares a resource
-// differently. It skips resources that only a node can resolve. Nodes may claim groups that they are not in,
-// so the error names the nodes and the user can skip the check.
+// differently. Nodes may claim groups that they are not in, so the error names the nodes and the user can skip the check.
 func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.Push, nodes []model.Node) error {
 	if c.despiteConflicts {
 		return nil
 	}
+	conflicts, err := push.Conflicts(ctx, s, c.Types, nodes)
+	if err != nil {
+		return fmt.Errorf("%w\nto push without this check, add --despite-conflicts", err)
+	}
 	var problems model.Problems
-	for _, met := range push.InForceBeside(nodes) {
-		where := print.Some(met.Nodes, "see muster fleet nodes")
-		e, err := s.Get(ctx, met.Key)
-		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("cannot compare with %s, which is active on %s: %w\nto push without this check, add --despite-conflicts", met.Key, where, err)
-		}
-		claims := plan.Claims{}
-		claims.Add(met.Key, c.declaredBy(ctx, e))
-		for _, p := range claims.Conflicts(c.declared) {
-			p.Message += " on " + where
-			problems = append(problems, p)
-		}
+	for _, one := range conflicts {
+		one.Message += " on " + print.Some(one.Nodes, "see muster fleet nodes")
+		problems = append(problems, one.Problem)
 	}
 	if len(problems) > 0 {
 		return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "not pushed, because the active manifests would stay active; --despite-conflicts pushes anyway"}
@@ -398,48 +365,12 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *Store, push assign.Pus
 	if !push.Terms.Noop || c.yes {
 		return nil
 	}
-	var enforced []string
-	for _, key := range push.Replaces(nodes) {
-		e, err := s.Get(ctx, key)
-		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if a, _ := document.DecodeAssigned(key, e.Value); !a.Noop {
-			enforced = append(enforced, key)
-		}
-	}
-	if len(enforced) == 0 {
-		return nil
+	enforced, err := push.Enforced(ctx, s, nodes)
+	if err != nil || len(enforced) == 0 {
+		return err
 	}
 
 	return c.Confirm("not pushed", "nodes would stop enforcing "+strings.Join(enforced, ", ")+", and only report the changes")
-}
-
-// declaredBy returns the resources of an assignment that do not depend on a node. It returns nothing for a
-// bundle.
-func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource.Resource {
-	a, problems := document.DecodeAssigned(e.Key, e.Value)
-	if problems != nil {
-		return nil
-	}
-	doc, err := manifest.Parse(e.Key, []byte(a.Manifest))
-	if err != nil {
-		return nil
-	}
-	checked, err := manifest.NewLoader(manifest.Options{Types: c.Types}).Check(ctx, doc, manifest.Inputs{Data: a.Data, Drift: a.Drift})
-	if err != nil {
-		return nil
-	}
-
-	return sameOnAllNodes(checked.Resources)
-}
-
-// sameOnAllNodes filters the resources that are the same on each node.
-func sameOnAllNodes(all []*resource.Resource) []*resource.Resource {
-	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
 }
 
 // warnUnknown warns of pushes to targets without known nodes, with the command that undoes the push.

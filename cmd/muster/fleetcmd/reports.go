@@ -2,7 +2,6 @@ package fleetcmd
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -135,9 +133,6 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 			count++
 			err = c.show(r)
 		}
-		if errors.Is(err, syscall.EPIPE) {
-			return nil // the reader closed the pipe
-		}
 		if err != nil {
 			return err
 		}
@@ -244,9 +239,9 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 // read yields reports without repeats.
 func read(ctx context.Context, store *Store, filter model.ReportRange) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
-		var known Repeats
+		known := view.NewRepeats()
 		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {
-			if err == nil && known.SeenBefore(r) {
+			if err == nil && known.SeenBefore(r.Node, r.ID) {
 				continue
 			}
 			if !yield(r, err) {
@@ -307,38 +302,6 @@ func sayOutages(p print.Printer, nc *nats.Conn) (stop func()) {
 		close(ended)
 		all.Wait()
 	}
-}
-
-// rememberedReports is the capacity of Repeats: far more reports than arrive in the two minutes in which a
-// node may send a report again.
-const rememberedReports = 100_000
-
-// Repeats detects repeated reports. The zero value is ready to use.
-type Repeats struct {
-	seen  map[reportID]bool
-	order []reportID
-}
-
-// reportID is the digest of the node's name and the id of the report. A node may choose ids of any length.
-type reportID [sha256.Size]byte
-
-// SeenBefore reports whether it was called with this report before.
-func (s *Repeats) SeenBefore(r model.Report) bool {
-	id := reportID(sha256.Sum256([]byte(r.Node + " " + r.ID)))
-	if s.seen[id] {
-		return true
-	}
-	if s.seen == nil {
-		s.seen = map[reportID]bool{}
-	}
-	s.seen[id] = true
-	s.order = append(s.order, id)
-	if len(s.order) > rememberedReports {
-		delete(s.seen, s.order[0])
-		s.order = s.order[1:]
-	}
-
-	return false
 }
 
 // missingReports returns a remark about nodes whose older reports may be missing.

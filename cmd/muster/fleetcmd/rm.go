@@ -50,7 +50,7 @@ func (c *rmCommand) keys() ([]string, error) {
 	var keys []string
 	for _, name := range c.names {
 		// An invalid key is removed if it exists.
-		if IsKey(name) || !c.HasTargets() {
+		if assign.IsKey(name) || !c.HasTargets() {
 			keys = append(keys, name)
 			continue
 		}
@@ -74,7 +74,11 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, signer, err := OpenSigning(ctx, c.Env, &c.Signing, NeedManifests, NeedNodes)
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
+	}
+	store, err := Open(ctx, c.Env, NeedManifests, NeedNodes)
 	if err != nil {
 		return err
 	}
@@ -149,7 +153,7 @@ func (c *rmCommand) remove(ctx context.Context, store *Store, signer *assign.Sig
 }
 
 func isAssignmentKey(key string) bool {
-	return IsKey(key) && CheckNameOrKey(key) == nil
+	return assign.IsKey(key) && CheckNameOrKey(key) == nil
 }
 
 // check returns an error for a key that cannot be removed. These can be removed: an assignment, a key that
@@ -183,11 +187,11 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *Store, key string) 
 		return err
 	}
 	// key may be a name without a target.
-	keys, err := store.AssignedKeysOf(ctx, key)
+	named, err := store.Named(ctx, nil, key)
 	if err != nil {
 		return err
 	}
-	if len(keys) > 0 {
+	if keys := keysOf(named); len(keys) > 0 {
 		return cli.Usagef("%s needs a target; give %s, or a full key: %s", key, FlagsOf(keys), SomeKeys(key, keys))
 	}
 

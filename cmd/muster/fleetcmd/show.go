@@ -38,7 +38,7 @@ type revisionDocument struct {
 	// Problem is why nodes reject the revision.
 	Problem string `json:"problem,omitempty"`
 	// Signed is the signature; nil if there is none.
-	Signed *Signature `json:"signed,omitempty"`
+	Signed *assign.Signature `json:"signed,omitempty"`
 	// Rejected lists the nodes that rejected the revision.
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are the files of the bundle, by name.
@@ -113,7 +113,7 @@ func (c *showCommand) run(ctx context.Context) error {
 func newDocument(ctx context.Context, env *cli.Env, s *Store, e model.Entry) (revisionDocument, error) {
 	out := revisionDocument{Entry: e}
 	out.Value = nil
-	out.Signed = SignatureOf(ctx, env.Flags.Prefix, e)
+	out.Signed = assign.SignatureOf(ctx, env.Flags.Prefix, e)
 	value, problems := document.DecodeAssigned(e.Key, e.Value)
 	switch {
 	case problems != nil:
@@ -183,14 +183,14 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 // storedRevision is a revision without its value.
 type storedRevision struct {
 	model.Entry
-	Signed *Signature `json:"signed,omitempty"`
+	Signed *assign.Signature `json:"signed,omitempty"`
 }
 
 func (c *showCommand) showHistory(ctx context.Context, all []model.Entry) error {
 	rows := make([][]string, len(all))
 	stored := make([]storedRevision, len(all))
 	for i, e := range all {
-		stored[i] = storedRevision{e, SignatureOf(ctx, c.Flags.Prefix, e)}
+		stored[i] = storedRevision{e, assign.SignatureOf(ctx, c.Flags.Prefix, e)}
 		stored[i].Value = nil
 		digest := print.ShortDigest(e.Digest)
 		if e.Deleted {

@@ -32,10 +32,10 @@ type signCommand struct {
 
 // signedResult is the result for one key.
 type signedResult struct {
-	Key       string     `json:"key"`
-	Revision  uint64     `json:"revision"`
-	Digest    string     `json:"digest,omitempty"`
-	Signature *Signature `json:"signature"`
+	Key       string            `json:"key"`
+	Revision  uint64            `json:"revision"`
+	Digest    string            `json:"digest,omitempty"`
+	Signature *assign.Signature `json:"signature"`
 	// Unchanged is set if the keys had already signed the revision.
 	Unchanged bool `json:"unchanged,omitempty"`
 }
@@ -132,7 +132,7 @@ func resultOf(ctx context.Context, p assign.Proposal, revision uint64, value []b
 	if !removal {
 		out.Digest = document.AssignedDigest(out.Key, value)
 	}
-	out.Signature = SignatureOf(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
+	out.Signature = assign.SignatureOf(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
 
 	return out
 }
@@ -167,7 +167,7 @@ func (c *signCommand) confirm(ctx context.Context, store *Store, signer *assign.
 	} else {
 		shown.ShowFiles(c.Print)
 	}
-	c.Print.Remark("# %s", SignatureLine(p))
+	c.Print.Remark("# %s", p.String())
 	if removal {
 		return c.Confirm("not signed", fmt.Sprintf("revision %d removes %s", now.Revision, now.Key))
 	}
@@ -271,92 +271,6 @@ func remarkLines(to print.Printer, text string) {
 	}
 }
 
-// SignatureLine describes the action, validity and signers of a proposal.
-func SignatureLine(p assign.Proposal) string {
-	issued, by := "now", "no key yet"
-	if !p.Statement.Issued.IsZero() {
-		issued = print.Time(p.Statement.Issued)
-	}
-	if len(p.By) > 0 {
-		by = shortKeys(p.By)
-	}
-
-	return fmt.Sprintf("%s %s, fleet %s, issued %s, valid until %s, signed by %s", p.Statement.Action, p.Statement.Target, p.Statement.Fleet, issued, print.Time(p.Statement.Expires), by)
-}
-
-// Signature lists the signers of a revision and the validity of the signature. After Expires only nodes that
-// already have the revision accept it.
-type Signature struct {
-	// Signers are the public keys of the valid signatures. Whether a node trusts a key depends on its
-	// configuration.
-	Signers []signed.Key `json:"signers"`
-	Target  string       `json:"target"`
-	Issued  time.Time    `json:"issued"`
-	Expires time.Time    `json:"expires"`
-	// Wrong is why the signature does not apply to this revision.
-	Wrong string `json:"wrong,omitempty"`
-}
-
-// SignatureOf returns the signature of a revision in a fleet, nil for an unsigned revision.
-func SignatureOf(ctx context.Context, prefix string, revision model.Entry) *Signature {
-	e, err := signed.Open(revision.Value)
-	if err != nil {
-		return nil
-	}
-	action := signed.Assign
-	if revision.Deleted {
-		action = signed.Remove
-	}
-	out := &Signature{Signers: e.Signers(ctx), Target: e.Statement.Target, Issued: e.Statement.Issued, Expires: e.Statement.Expires}
-	if err := e.Statement.For(prefix, action, revision.Key); err != nil {
-		out.Wrong = err.Error()
-	}
-
-	return out
-}
-
-// Short lists the signers, and the problem if any.
-func (s *Signature) Short() string {
-	if s == nil {
-		return "-"
-	}
-	text := "no valid signature"
-	if len(s.Signers) > 0 {
-		text = shortKeys(s.Signers)
-	}
-	if s.Wrong != "" {
-		text += " (" + s.Wrong + ")"
-	}
-
-	return text
-}
-
-// shortKeys lists keys in short form.
-func shortKeys(keys []signed.Key) string {
-	short := make([]string, len(keys))
-	for i, k := range keys {
-		short[i] = k.Short()
-	}
-
-	return strings.Join(short, ", ")
-}
-
-// String describes the signature as the end of a line.
-func (s *Signature) String() string {
-	if s == nil {
-		return ""
-	}
-	text := ", with no valid signature"
-	if len(s.Signers) > 0 {
-		text = ", signed by " + shortKeys(s.Signers) + " until " + print.Time(s.Expires)
-	}
-	if s.Wrong != "" {
-		text += ", but " + print.Text(s.Wrong)
-	}
-
-	return text
-}
-
 // Signing holds the flags of commands that sign.
 type Signing struct {
 	files []string
@@ -397,15 +311,4 @@ func (s *Signing) Open(env *cli.Env) (*assign.Signing, error) {
 	slices.SortFunc(out.Keys, func(a, b *assign.KeyFile) int { return strings.Compare(string(a.Key()), string(b.Key())) })
 
 	return out, nil
-}
-
-// OpenSigning opens the signing keys, nil without keys, and connects to the fleet.
-func OpenSigning(ctx context.Context, env *cli.Env, key *Signing, needs ...Need) (*Store, *assign.Signing, error) {
-	signer, err := key.Open(env)
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := Open(ctx, env, needs...)
-
-	return store, signer, err
 }

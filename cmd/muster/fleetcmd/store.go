@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -160,7 +161,7 @@ func NoSuchNode(name string, known []model.Node) error {
 		names[i] = n.Node
 	}
 
-	return notFound("no such node: " + name + cli.DidYouMean(name, names) + " (see muster fleet nodes)")
+	return assign.NotFound("no such node: " + name + cli.DidYouMean(name, names) + " (see muster fleet nodes)")
 }
 
 // NoSuchTargets returns an error for the targets without known nodes, or nil. For nodes it wraps
@@ -179,15 +180,6 @@ func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 
 	return errors.Join(unknown...)
 }
-
-// notFound is the text of an error that wraps model.ErrNotFound.
-type notFound string
-
-// Error returns the text.
-func (n notFound) Error() string { return string(n) }
-
-// Unwrap returns model.ErrNotFound.
-func (notFound) Unwrap() error { return model.ErrNotFound }
 
 // Unstored returns which documents of the nodes the server does not store, and the silent servers without an
 // earlier warning. It returns nothing if that is unknown.

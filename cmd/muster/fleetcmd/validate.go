@@ -47,7 +47,7 @@ func (c *validateCommand) run(ctx context.Context) error {
 	valid, all := 0, make([]validated, 0, len(c.sources))
 	for _, name := range c.sources {
 		name = cmp.Or(name, cli.Stdin)
-		read, err := assign.ReadSource(name, c.Stdin, c.check(ctx, model.Assignment{}))
+		read, err := assign.ReadSource(name, c.Stdin, c.checker(ctx, model.Assignment{}))
 		var found model.Problems
 		one := validated{Source: name, Valid: err == nil}
 		switch {

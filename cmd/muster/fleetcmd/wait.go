@@ -60,8 +60,8 @@ func (c *waitCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := Goal{Name: c.name}
-	if IsKey(c.name) {
+	g := assign.Goal{Name: c.name}
+	if assign.IsKey(c.name) {
 		g.Keys = []string{c.name}
 		_, g.Name, _ = fleet.ParseKey(c.name)
 	}
@@ -123,59 +123,10 @@ func checkRevision(ctx context.Context, store *Store, key string, revision uint6
 	return err
 }
 
-// Goal selects the assignments of a name.
-type Goal struct {
-	Name string
-	// Keys selects some assignments. If it is empty, it selects all.
-	Keys []string
-	// Nodes selects nodes by name. If it is nil, it selects all.
-	Nodes map[string]bool
-	// Revisions are the revisions of keys, unless they are the newest.
-	Revisions map[string]uint64
-	// InForce ends the wait with an error when a later revision replaces one of these revisions.
-	InForce bool
-}
-
-// rollout returns the selected assignments, and others of the same name that may override them on a node.
-func (g Goal) rollout(ctx context.Context, s *Store) (fleet.Rollout, error) {
-	entries, err := s.Named(ctx, nil, g.Name)
-	if err != nil {
-		return fleet.Rollout{}, err
-	}
-	at := func(key string) int {
-		return slices.IndexFunc(entries, func(e model.Entry) bool { return e.Key == key })
-	}
-	for key, revision := range g.Revisions {
-		i := at(key)
-		if i < 0 {
-			entries = append(entries, model.Entry{Key: key})
-			i = len(entries) - 1
-		}
-		if entries[i].Revision == revision {
-			continue
-		}
-		digests, err := s.Digests(ctx, key)
-		if err != nil {
-			return fleet.Rollout{}, err
-		}
-		entries[i].Revision, entries[i].Digest, entries[i].Time = revision, digests[revision], time.Time{}
-	}
-	for _, key := range g.Keys {
-		if at(key) < 0 {
-			return fleet.Rollout{}, s.NotAssigned(ctx, key)
-		}
-	}
-	if len(entries) == 0 {
-		return fleet.Rollout{}, s.NotAssigned(ctx, g.Name)
-	}
-
-	return fleet.Rollout{Entries: entries, Keys: g.Keys, Nodes: g.Nodes}, nil
-}
-
 // Wait waits until nodes run the assignments of a goal.
 type Wait struct {
 	*cli.Env
-	Goal
+	assign.Goal
 	// Timeout limits the wait; 0 checks once.
 	Timeout time.Duration
 	// Quiet leaves the printing of the statuses to the caller.
@@ -203,85 +154,47 @@ type Wait struct {
 func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
 	w.store, w.line, w.warned = s, w.Print.Progress(), map[string]bool{}
 	defer w.line.Clear()
-	limit, cancel := context.WithTimeout(ctx, w.Timeout)
-	defer cancel()
-	if w.Timeout <= 0 {
-		cancel() // do not wait for the end of an outage
-	}
-	var rollout fleet.Rollout
-	err := w.retry(limit, func() (err error) {
-		rollout, err = w.rollout(ctx, s)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	statuses, err := w.poll(ctx, limit, rollout)
-	timedOut := limit.Err() != nil
-	if err == nil && ctx.Err() == nil && slices.ContainsFunc(statuses, isLate) {
-		err = w.retry(limit, func() error { return w.replaced(ctx, s) })
-	}
-	// If NATS does not answer at the end, the statuses are known, but perhaps not their reasons.
-	isUnknown := func(err error) bool { return len(statuses) > 0 && (kvstore.IsOutage(err) || ctx.Err() != nil) }
-	var replaced *replacedError
-	if errors.As(err, &replaced) && len(statuses) > 0 || isUnknown(err) {
-		err = nil
-	}
-	if err == nil {
-		if err = w.retry(limit, func() error { return fleet.ExplainSkipped(ctx, s.Get, statuses) }); isUnknown(err) {
-			err = nil
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	// If LeaveUnreachable has just ended the wait, the storage was checked.
-	if ctx.Err() == nil && (!w.isChecked || w.isFailing) && slices.ContainsFunc(statuses, isOpen) {
-		w.checkStored(ctx)
-	}
-	assigned := fleet.NewAssigned(rollout.Entries)
-	all := make([]view.Assignment, len(statuses))
-	for i, status := range statuses {
-		all[i] = view.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
-	}
-	if !w.Quiet {
-		printStatuses(w.Print, all, time.Now())
-		printTally(w.Print, fleet.TallyOf(statuses))
-	}
-	switch {
-	case replaced != nil:
-		return all, replaced
-	case len(statuses) == 0:
-		return all, w.nobody(s.KV.Names, rollout)
-	default:
-		return all, w.verdict(ctx, timedOut, statuses)
-	}
-}
-
-// poll polls the nodes until they settled or limit ended, and returns the last statuses.
-func (w *Wait) poll(ctx, limit context.Context, rollout fleet.Rollout) ([]fleet.RolloutStatus, error) {
-	if w.Timeout <= 0 {
-		limit = ctx
-	}
 	waiter := assign.Waiter{
-		Nodes: w.store, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, Later: w.store.Digests,
+		Nodes: s, LeaveUnreachable: w.LeaveUnreachable,
 		MayLeave: func(ctx context.Context) bool {
 			w.checkStored(ctx)
 			return !w.isFailing // otherwise the agents of unreachable nodes may run
 		},
-		Check:       func(ctx context.Context) error { return w.replaced(ctx, w.store) },
-		IsTransient: func(err error) bool { return w.isTransient(limit, err) },
+		IsTransient: w.isTransient,
 		OnPoll: func(all []fleet.RolloutStatus) {
 			w.isAway = false
-			if text := w.remark(all); text != "" && limit.Err() == nil && !w.LeaveUnreachable {
+			if text := w.remark(all); text != "" && !w.LeaveUnreachable {
 				w.say(text)
 			}
 			w.line.Show("%s", progress(w.Name, all))
 		},
 	}
-	defer w.line.Clear()
-
-	return waiter.Wait(limit, rollout)
+	found, err := waiter.Reach(ctx, s, w.Goal, w.Timeout)
+	w.line.Clear()
+	if err != nil {
+		return nil, err
+	}
+	// If LeaveUnreachable has just ended the wait, the storage was checked.
+	if ctx.Err() == nil && (!w.isChecked || w.isFailing) && slices.ContainsFunc(found.Statuses, isOpen) {
+		w.checkStored(ctx)
+	}
+	assigned := fleet.NewAssigned(found.Rollout.Entries)
+	all := make([]view.Assignment, len(found.Statuses))
+	for i, status := range found.Statuses {
+		all[i] = view.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
+	}
+	if !w.Quiet {
+		printStatuses(w.Print, all, time.Now())
+		printTally(w.Print, fleet.TallyOf(found.Statuses))
+	}
+	switch {
+	case found.Replaced != nil:
+		return all, found.Replaced
+	case len(all) == 0:
+		return all, w.nobody(s.KV.Names, found.Rollout)
+	default:
+		return all, w.verdict(ctx, found.TimedOut, found.Statuses)
+	}
 }
 
 // say prints a remark about the goal.
@@ -384,68 +297,18 @@ func (w *Wait) unreachableHint(statuses []fleet.RolloutStatus) string {
 	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
 }
 
-// replacedError means that another revision replaced a revision.
-type replacedError struct {
-	revision uint64
-	by       model.Entry
-}
-
-// Error names both revisions and the author of the later one.
-func (r *replacedError) Error() string {
-	what := "was replaced by revision"
-	if r.by.Deleted {
-		what = "was removed with revision"
-	}
-	text := fmt.Sprintf("%s revision %d %s %d", r.by.Key, r.revision, what, r.by.Revision)
-	if r.by.By != "" {
-		text += " of " + print.OneLine(r.by.By)
-	}
-
-	return text
-}
-
-// replaced returns an error if a revision of a goal in force was replaced.
-func (g Goal) replaced(ctx context.Context, s *Store) error {
-	if !g.InForce {
-		return nil
-	}
-	for _, key := range g.Keys {
-		e, err := s.Get(ctx, key)
-		switch {
-		case err == nil && e.Revision == g.Revisions[key]:
-			continue
-		case err != nil && !errors.Is(err, model.ErrNotFound):
-			return err
-		}
-		all, err := s.History(ctx, key)
-		if err != nil && !errors.Is(err, model.ErrNotFound) {
-			return err
-		}
-		if by, is := assign.Replacement(all, g.Revisions[key]); is {
-			return &replacedError{g.Revisions[key], by}
-		}
-	}
-
-	return nil
-}
-
-// isLate reports whether a node does not run the revision, which may have been replaced.
-func isLate(s fleet.RolloutStatus) bool {
-	return s.Status != fleet.StatusUpToDate || s.Current != s.Desired
-}
-
 // nobody returns the error of a goal without nodes: none of the selected, or of the known nodes, is a target.
-func (g Goal) nobody(names kvstore.Names, r fleet.Rollout) error {
-	where := names.Run("fleet ls " + g.Name)
-	if len(g.Nodes) > 0 {
-		nodes := print.Some(slices.Sorted(maps.Keys(g.Nodes)), names.Run("fleet nodes")+" has all")
-		if len(g.Keys) > 0 {
-			return fmt.Errorf("%s is not assigned to %s", print.Some(g.Keys, where), nodes)
+func (w *Wait) nobody(names kvstore.Names, r fleet.Rollout) error {
+	where := names.Run("fleet ls " + w.Name)
+	if len(w.Nodes) > 0 {
+		nodes := print.Some(slices.Sorted(maps.Keys(w.Nodes)), names.Run("fleet nodes")+" has all")
+		if len(w.Keys) > 0 {
+			return fmt.Errorf("%s is not assigned to %s", print.Some(w.Keys, where), nodes)
 		}
-		return fmt.Errorf("%s is not assigned to %s (it is for %s)", g.Name, nodes, waitTargets(r, where))
+		return fmt.Errorf("%s is not assigned to %s (it is for %s)", w.Name, nodes, waitTargets(r, where))
 	}
 
-	return fmt.Errorf("no known node matches: %s, which is for %s (see %s)", g.Name, waitTargets(r, where), names.Run("fleet nodes"))
+	return fmt.Errorf("no known node matches: %s, which is for %s (see %s)", w.Name, waitTargets(r, where), names.Run("fleet nodes"))
 }
 
 // waitTargets lists the targets of the assignments in the rollout.

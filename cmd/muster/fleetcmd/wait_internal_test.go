@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -74,7 +75,7 @@ func TestVerdictNamesTheReason(t *testing.T) {
 		"rejected and paused":                 {map[fleet.Status]int{fleet.StatusPaused: 1, fleet.StatusRejected: 1}, true, false, false, "paused nodes apply it when their pause ends"},
 		"pending":                             {map[fleet.Status]int{fleet.StatusPending: 1}, true, true, true, "(sim-0000)"},
 	} {
-		w := Wait{Goal: Goal{Name: "motd"}, Timeout: 5 * time.Minute, LeaveUnreachable: tc.leave, store: &Store{KV: &kvstore.Store{}}}
+		w := Wait{Goal: assign.Goal{Name: "motd"}, Timeout: 5 * time.Minute, LeaveUnreachable: tc.leave, store: &Store{KV: &kvstore.Store{}}}
 		err := w.verdict(t.Context(), tc.timedOut, statusesOf(tc.counts))
 		if err == nil || strings.Contains(err.Error(), "after 5m0s") != tc.time || !strings.Contains(err.Error(), tc.reason) {
 			t.Errorf("%s: %v", name, err)
@@ -146,7 +147,7 @@ func duringOutage(t *testing.T, srv *natstest.Server, said remarks, f func() err
 func newWait(said io.Writer) *Wait {
 	p := print.Printer{Out: io.Discard, Err: said}
 
-	return &Wait{Env: &cli.Env{Print: p}, Goal: Goal{Name: "motd"}, Timeout: kvtest.Deadline, line: p.Progress()}
+	return &Wait{Env: &cli.Env{Print: p}, Goal: assign.Goal{Name: "motd"}, Timeout: kvtest.Deadline, line: p.Progress()}
 }
 
 // TestWaitBeginsInAnOutage: the assignments cannot be read at first.
@@ -187,7 +188,7 @@ func TestWaitExplainsAfterAnOutage(t *testing.T) {
 	said := make(remarks, 100)
 	away := newWait(said)
 	err = duringOutage(t, srv, said, func() error {
-		return away.retry(t.Context(), func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
+		return assign.Retry(t.Context(), away.isTransient, func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
 	})
 	if err != nil || len(statuses) != 1 || !strings.HasPrefix(statuses[0].Reason, "skipped: its condition is false: ") {
 		t.Errorf("%+v %v", statuses, err)
@@ -200,7 +201,7 @@ func TestNoOutageIsWaitedForLongerThanAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	away := newWait(io.Discard)
 	calls := 0
-	err := away.retry(ctx, func() error {
+	err := assign.Retry(ctx, away.isTransient, func() error {
 		calls++
 		cancel()
 		return context.DeadlineExceeded

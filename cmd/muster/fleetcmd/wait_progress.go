@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/assign"
 	"github.com/musterfleet/muster/kvstore"
 )
 
@@ -121,20 +120,15 @@ func (w *Wait) remark(statuses []fleet.RolloutStatus) string {
 	}
 }
 
-// isTransient reports whether an error is an outage of NATS before limit. It prints a remark once for each outage.
-func (w *Wait) isTransient(limit context.Context, err error) bool {
-	is := kvstore.IsOutage(err) && limit.Err() == nil
+// isTransient reports whether an error is an outage of NATS. It prints a remark once for each outage.
+func (w *Wait) isTransient(err error) bool {
+	is := kvstore.IsOutage(err)
 	if is && !w.isAway {
 		w.say(fmt.Sprintf("NATS does not answer, still waiting (%v)", cli.Plain(err)))
 	}
 	w.isAway = is
 
 	return is
-}
-
-// retry calls f until it returns no error of an outage, or limit ends. The error is the last one.
-func (w *Wait) retry(limit context.Context, f func() error) error {
-	return assign.Retry(limit, func(err error) bool { return w.isTransient(limit, err) }, f)
 }
 
 // isOpen reports whether a node may still run the revision.

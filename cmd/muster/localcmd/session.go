@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // envSession names the session that ensure commands share.
@@ -29,7 +30,7 @@ func sessionDir() string { return cmp.Or(os.Getenv(envSession), os.Getenv(envSes
 
 // openStore opens the session in a directory. It creates a session in an empty directory.
 func openStore(ctx context.Context, h *host.Host, dir string) (*engine.SessionStore, error) {
-	if empty, err := h.IsEmpty(dir); err == nil && empty {
+	if empty, err := files.IsEmpty(dir); err == nil && empty {
 		return engine.NewSession(ctx, h, dir)
 	}
 

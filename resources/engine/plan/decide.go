@@ -69,7 +69,6 @@ func (u *Upstream) Plan(n *Node, spec resource.Spec, state resource.State, refre
 	return due, err
 }
 
-// gate skips a resource that must not run.
 func gate(n *Node, up *Upstream) (Decision, bool) {
 	d := Decision{Kind: Skip}
 	switch {

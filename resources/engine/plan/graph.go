@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -121,7 +120,6 @@ func (g *Graph) add(r *resource.Resource) bool {
 	return true
 }
 
-// connect adds the edges of require and subscribe.
 func (g *Graph) connect() {
 	for _, n := range g.nodes {
 		meta := n.Resource.Meta()
@@ -168,65 +166,56 @@ func (g *Graph) edge(from, to *Node, e Edge) {
 // declaration. The graph has no cycles.
 func (g *Graph) sort() {
 	waiting := make([]int, len(g.nodes)) // by position in the document
-	ready := &declarationHeap{}
-	for _, n := range g.nodes {
-		waiting[n.declared] = len(n.Before)
-		if len(n.Before) == 0 {
-			heap.Push(ready, n)
+	var ready []*Node                    // in the order of declaration
+	for _, n := range g.declared() {
+		if waiting[n.declared] = len(n.Before); len(n.Before) == 0 {
+			ready = append(ready, n)
 		}
 	}
 	order := make([]*Node, 0, len(g.nodes))
-	for ready.Len() > 0 {
-		n := heap.Pop(ready).(*Node)
+	for len(ready) > 0 {
+		n := ready[0]
+		ready = ready[1:]
 		n.At = len(order)
 		order = append(order, n)
 		for _, next := range n.after {
 			if waiting[next.declared]--; waiting[next.declared] == 0 {
-				heap.Push(ready, next)
+				at, _ := slices.BinarySearchFunc(ready, next, byDeclaration)
+				ready = slices.Insert(ready, at, next)
 			}
 		}
 	}
 	g.nodes = order
 }
 
-// declarationHeap pops the node that was declared first.
-type declarationHeap []*Node
-
-func (h declarationHeap) Len() int           { return len(h) }
-func (h declarationHeap) Less(i, j int) bool { return h[i].declared < h[j].declared }
-func (h declarationHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push adds x, for container/heap.
-func (h *declarationHeap) Push(x any) { *h = append(*h, x.(*Node)) }
-
-// Pop removes and returns the last node, for container/heap.
-func (h *declarationHeap) Pop() any {
-	old := *h
-	n := old[len(old)-1]
-	*h = old[:len(old)-1]
-
-	return n
-}
-
 // Related returns the references of nodes, of all nodes that must run before them, and of all nodes
 // that run after them.
 func (g *Graph) Related(refs []model.Ref) map[model.Ref]bool {
-	out := map[model.Ref]bool{}
-	for _, next := range []func(*Node) []*Node{func(n *Node) []*Node { return n.Before }, func(n *Node) []*Node { return n.after }} {
-		seen := map[*Node]bool{}
-		var todo []*Node
-		for _, ref := range refs {
-			if n := g.byRef[ref]; n != nil {
-				todo = append(todo, n)
-			}
+	var start []*Node
+	for _, ref := range refs {
+		if n := g.byRef[ref]; n != nil {
+			start = append(start, n)
 		}
-		for len(todo) > 0 {
-			n := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			if seen[n] {
-				continue
-			}
-			seen[n], out[n.Ref] = true, true
+	}
+	out := map[model.Ref]bool{}
+	for n := range reachable(start, func(n *Node) []*Node { return n.Before }) {
+		out[n.Ref] = true
+	}
+	for n := range reachable(start, func(n *Node) []*Node { return n.after }) {
+		out[n.Ref] = true
+	}
+
+	return out
+}
+
+// reachable returns the nodes of start and all nodes that are reachable from them.
+func reachable(start []*Node, next func(*Node) []*Node) map[*Node]bool {
+	out := map[*Node]bool{}
+	for todo := slices.Clone(start); len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !out[n] {
+			out[n] = true
 			todo = append(todo, next(n)...)
 		}
 	}

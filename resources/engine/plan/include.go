@@ -121,10 +121,11 @@ func (g *Graph) number(found []*resource.Resource) {
 	}
 }
 
-// declared returns the nodes in the order of declaration.
 func (g *Graph) declared() []*Node {
 	nodes := slices.Clone(g.nodes)
-	slices.SortFunc(nodes, func(a, b *Node) int { return a.declared - b.declared })
+	slices.SortFunc(nodes, byDeclaration)
 
 	return nodes
 }
+
+func byDeclaration(a, b *Node) int { return a.declared - b.declared }

@@ -42,7 +42,6 @@ func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
 // PartOf returns the graph that this graph is a part of, or nil.
 func (g *Graph) PartOf() *Graph { return g.partOf }
 
-// selection collects the nodes of a part.
 type selection struct {
 	g *Graph
 	// chosen maps a node of the part to true if it runs, and to false if it follows. order is the
@@ -74,7 +73,6 @@ func (s *selection) take(n *Node) {
 	}
 }
 
-// follow adds the subscribers and parents of the nodes.
 func (s *selection) follow() {
 	for i := 0; i < len(s.order); i++ {
 		n := s.order[i]
@@ -101,9 +99,8 @@ func (s *selection) add(n *Node) {
 	}
 }
 
-// resources returns the resources of the part in the order of declaration.
 func (s *selection) resources() []*resource.Resource {
-	slices.SortFunc(s.order, func(a, b *Node) int { return a.declared - b.declared })
+	slices.SortFunc(s.order, byDeclaration)
 	out := make([]*resource.Resource, len(s.order))
 	for i, n := range s.order {
 		out[i] = n.Resource

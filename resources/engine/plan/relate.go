@@ -59,7 +59,6 @@ func (g *Graph) ProviderBeside(n *Node, what string) *Node {
 	return nil
 }
 
-// addAgainst adds edges against the order of the document.
 func (g *Graph) addAgainst(needs []unmet) {
 	for _, u := range needs {
 		for _, p := range g.Providers[u.need.What] {
@@ -107,20 +106,5 @@ func (g *Graph) automatic(p, n *Node, need resource.Need) {
 
 // reaches reports whether from must run before to, or is the same node.
 func reaches(from, to *Node) bool {
-	seen := map[*Node]bool{}
-	for todo := []*Node{to}; len(todo) > 0; {
-		n := todo[len(todo)-1]
-		if n == from {
-			return true
-		}
-		todo = todo[:len(todo)-1]
-		for _, p := range n.Before {
-			if !seen[p] {
-				seen[p] = true
-				todo = append(todo, p)
-			}
-		}
-	}
-
-	return false
+	return reachable([]*Node{to}, func(n *Node) []*Node { return n.Before })[from]
 }

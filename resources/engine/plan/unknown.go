@@ -48,7 +48,6 @@ func (u *Upstream) effectOf(dep, n *Node) *Node {
 	return nil
 }
 
-// firstEffect returns the effect of the first of nodes that has one.
 func (u *Upstream) firstEffect(nodes []*Node, n *Node) *Node {
 	for _, dep := range nodes {
 		if until := u.effectOf(dep, n); until != nil {
@@ -225,15 +224,22 @@ func meets(need string) func(word string) bool {
 
 // Move transfers the results to a larger graph.
 func (u *Upstream) Move(to *Graph) {
-	from, before := u.Graph, u.Results
-	u.Graph, u.Results = to, make([]Result, to.Len())
-	for i, n := range from.Nodes() {
-		res := before[i]
-		for _, other := range []**Node{&res.Until, &res.Pending} {
+	u.Graph, u.Results = to, Moved(u.Graph, to, u.Results)
+	for i := range u.Results {
+		for _, other := range []**Node{&u.Results[i].Until, &u.Results[i].Pending} {
 			if *other != nil {
 				*other = to.Node((*other).Ref)
 			}
 		}
-		u.Results[to.Node(n.Ref).At] = res
 	}
+}
+
+// Moved returns values of the nodes of a graph by their positions in a larger graph.
+func Moved[T any](from, to *Graph, values []T) []T {
+	out := make([]T, to.Len())
+	for i, n := range from.Nodes() {
+		out[to.Node(n.Ref).At] = values[i]
+	}
+
+	return out
 }

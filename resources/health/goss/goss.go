@@ -13,10 +13,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/goss-org/goss/resource"
 	"github.com/goss-org/goss/system"
+	"golang.org/x/sync/errgroup"
 )
 
 // The exit codes of Main.
@@ -69,7 +69,6 @@ func outcomeOf(r resource.TestResult) int {
 	return r.Result
 }
 
-// summary counts results by their outcomes.
 func summary(counts map[int]int) string {
 	out := fmt.Sprintf("%d of %d rules hold", counts[resource.SUCCESS], counts[resource.SUCCESS]+counts[resource.FAIL])
 	if n := counts[resource.SKIP]; n > 0 {
@@ -82,21 +81,18 @@ func summary(counts map[int]int) string {
 	return out
 }
 
-// evaluate evaluates rules, several at once; each has a result for every
-// attribute.
 func evaluate(rules []resource.Resource) []resource.TestResult {
 	sys := system.New("")
 	each := make([][]resource.TestResult, len(rules))
-	slots := make(chan struct{}, maxAtOnce)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(maxAtOnce)
 	for i, rule := range rules {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			each[i] = recovered(rule, sys)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 
 	return slices.Concat(each...)
 }
@@ -117,7 +113,6 @@ func recovered(rule resource.Resource, sys *system.System) (out []resource.TestR
 	return rule.Validate(sys)
 }
 
-// describe describes a failing rule on one line.
 func describe(r resource.TestResult) string {
 	said := ""
 	if r.Err != nil {
@@ -133,7 +128,6 @@ func describe(r resource.TestResult) string {
 // maxValue bounds the shown part of a value.
 const maxValue = 500
 
-// short returns a value as bounded JSON.
 func short(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

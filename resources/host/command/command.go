@@ -2,6 +2,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,10 @@ type Runner struct {
 
 // New returns a runner. It calls onStart, unless nil, immediately before each start.
 func New(onStart func(argv []string)) *Runner {
+	if onStart == nil {
+		onStart = func([]string) {}
+	}
+
 	return &Runner{onStart: onStart, groups: findCgroups()}
 }
 
@@ -80,7 +85,6 @@ type Result struct {
 	Stderr Output
 }
 
-// exitTerminated is the exit code after SIGTERM.
 const exitTerminated = 128 + int(unix.SIGTERM)
 
 // drainDelay limits the reading of output after a command has ended while a background process holds its
@@ -107,55 +111,36 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
-	group := r.groups.start()
-	if group != nil {
-		defer group.end()
-	}
-	attr := attributes(c, group)
-	dir, err := openDir(c.Dir)
+	dir, closeDir, err := openDir(c.Dir)
 	if err != nil {
 		return Result{}, err
 	}
+	group := r.groups.start()
+	defer func() { group.end() }()
 	killed := false
 	prepare := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
-		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], dir.path(), env, c.Stdin
-		cmd.Stdout, cmd.Stderr = stdout, stderr
-		if c.Stdout != nil {
-			cmd.Stdout = c.Stdout
-		}
-		cmd.SysProcAttr = attr
-		cmd.WaitDelay = drainDelay
+		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], dir, env, c.Stdin
+		cmd.Stdout, cmd.Stderr = cmp.Or[io.Writer](c.Stdout, stdout), stderr
+		cmd.SysProcAttr, cmd.WaitDelay = attributes(c, group), drainDelay
 		cmd.Cancel = func() error {
 			killed = true
 			return kill(group, cmd.Process.Pid, env)
 		}
 		return cmd
 	}
-	if r.onStart != nil {
-		r.onStart(c.Argv)
-	}
-	cmd, err := start(ctx, prepare)
-	if err != nil && group != nil && ctx.Err() == nil {
-		// Kernels before 5.7 and some filters of system calls cannot start a process in a group.
-		group.end()
-		group, attr.UseCgroupFD = nil, false
-		cmd, err = start(ctx, prepare)
-	}
-	dir.close()
-	if err != nil {
-		if errors.Is(err, unix.ENOENT) { // the program exists
-			return Result{}, fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
-		}
+	r.onStart(c.Argv)
+	cmd, err := startIn(ctx, &group, prepare)
+	closeDir()
+	switch {
+	case errors.Is(err, unix.ENOENT): // the program exists
+		return Result{}, fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)
+	case err != nil:
 		return Result{}, commandError(c, err)
 	}
 	r.waiters.begin(cmd.Process.Pid)
 	if c.EndGroup {
-		// The command is reaped last, so that its number is not reused.
-		ended := paths.Retry(func() error { return unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
-		if ended == nil {
-			_ = kill(group, cmd.Process.Pid, env)
-		}
+		endGroup(group, cmd.Process.Pid, env)
 	}
 	err = cmd.Wait()
 	result := Result{ExitCode: exitCode(cmd.ProcessState), Killed: !cmd.ProcessState.Exited(), Stdout: stdout.end(), Stderr: stderr.end()}
@@ -192,7 +177,15 @@ func hasEnded(err error) bool {
 	return err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay)
 }
 
-// kill kills a command and all its processes.
+// endGroup waits for the end of a command, and kills its remaining processes. The command is reaped later, so
+// that its number is not reused.
+func endGroup(group *cgroup, pid int, env []string) {
+	err := paths.Retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+	if err == nil {
+		_ = kill(group, pid, env)
+	}
+}
+
 func kill(group *cgroup, pid int, env []string) error {
 	if group != nil && group.kill() == nil {
 		return nil
@@ -200,6 +193,19 @@ func kill(group *cgroup, pid int, env []string) error {
 	killTree(pid, env)
 
 	return unix.Kill(-pid, unix.SIGKILL)
+}
+
+// startIn starts a command in a group. It removes the group if the system cannot start a command in it: kernels
+// before 5.7, and some filters of system calls.
+func startIn(ctx context.Context, group **cgroup, prepare func() *exec.Cmd) (*exec.Cmd, error) {
+	cmd, err := start(ctx, prepare)
+	if err != nil && *group != nil && ctx.Err() == nil {
+		(*group).end()
+		*group = nil
+		cmd, err = start(ctx, prepare)
+	}
+
+	return cmd, err
 }
 
 // start starts a command. It retries while the program file is busy, because a child of another command may

@@ -17,7 +17,7 @@ import (
 // children survive.
 func TestKillTree(t *testing.T) {
 	const orphan = `(setsid sh -c 'echo $$; exec sleep 1000' &); sleep 1000`
-	r := &Runner{groups: &cgroups{}}
+	r := &Runner{onStart: func([]string) {}, groups: &cgroups{}}
 	begin := func(script string) (pid int, stop func() error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begun, ended := make(chan string, 100), make(chan error, 1)

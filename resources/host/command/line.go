@@ -71,7 +71,6 @@ func Split(line string, inserted ...[2]int) ([]string, error) {
 	return words, nil
 }
 
-// ownText returns a command line with opaque inserted parts.
 func ownText(line string, inserted [][2]int) string {
 	var own strings.Builder
 	at := 0
@@ -102,10 +101,8 @@ var expansion = regexp.MustCompile(`^~[A-Za-z0-9_.-]*(/|$)|[*?]|\[[^\]]+\]|\{[^{
 // expandable lists the first characters of expansions.
 const expandable = "~*?[{"
 
-// globs are the first characters of file name patterns.
 var globs = []byte("*?[")
 
-// quoted replaces a quoted character.
 const quoted = 'q'
 
 // ShellSyntax returns the first part of a command line that a shell would interpret but Split returns as
@@ -175,7 +172,6 @@ func wordSyntax(word string, masked []byte, isQuoted bool) string {
 	return ""
 }
 
-// isAddress reports whether a part of a word is an IPv6 address in brackets.
 func isAddress(part []byte) bool {
 	text, isOpen := strings.CutPrefix(string(part), "[")
 	text, isClosed := strings.CutSuffix(text, "]")

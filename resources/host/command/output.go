@@ -59,7 +59,6 @@ func Excerpt(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// stream retains the output of one stream.
 type stream struct {
 	head []byte
 	// ring contains the last bytes after head. at is the index of its oldest byte when it is full.
@@ -81,7 +80,6 @@ func (s *stream) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// keep overwrites the oldest bytes of the ring.
 func (s *stream) keep(b []byte) {
 	if len(b) >= outputEnd {
 		s.ring, s.at = append(s.ring[:0], b[len(b)-outputEnd:]...), 0

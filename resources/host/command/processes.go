@@ -56,7 +56,6 @@ func removeGone(parent string) {
 	}
 }
 
-// ownCgroup returns the directory of this process's group, empty for none.
 func ownCgroup(mounts, own string) string {
 	path := ""
 	for line := range strings.Lines(own) {
@@ -79,7 +78,6 @@ func ownCgroup(mounts, own string) string {
 	return ""
 }
 
-// cgroup is the control group of one command.
 type cgroup struct {
 	dir    *os.File
 	parent string
@@ -112,6 +110,9 @@ func (g *cgroup) kill() error { return os.WriteFile(g.file("cgroup.kill"), []byt
 // end removes the group. It moves remaining processes to the group of muster, where they would be without a
 // group, and waits briefly for killed processes.
 func (g *cgroup) end() {
+	if g == nil {
+		return
+	}
 	defer func() { _ = g.dir.Close() }()
 	const tries = 10
 	for try := range tries {
@@ -157,7 +158,6 @@ func killTree(leader int, env []string) {
 	}
 }
 
-// tree returns the processes of a command.
 func tree(leader int, mark string) map[int]bool {
 	all := processes()
 	at := slices.IndexFunc(all, func(p procfs.ProcStat) bool { return p.PID == leader })
@@ -183,7 +183,6 @@ func isOrphan(p procfs.ProcStat, mark string) bool {
 	return p.PPID != os.Getpid() && hasMark(p.PID, mark) && !hasMark(p.PPID, mark)
 }
 
-// hasMark reports whether the environment of a process contains an entry.
 func hasMark(pid int, mark string) bool {
 	p, err := procfs.NewProc(pid)
 	if err != nil || mark == "" {
@@ -206,7 +205,6 @@ func processes() []procfs.ProcStat {
 	return out
 }
 
-// waiterPause is the interval between searches for waiters.
 const waiterPause = 200 * time.Millisecond
 
 // waiters are the running commands by process number, which also is the number of their session. The value
@@ -253,7 +251,6 @@ func (r *Runner) EndWaiters(ctx context.Context, unit string) {
 	}
 }
 
-// endAll ends the waiters that wait now.
 func (w *waiters) endAll(unit string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
 // ErrIgnored means that facts.d contains a program or a .yml file.
@@ -31,8 +30,7 @@ func readCustom(dir string) (map[string]any, error) {
 	if dir == "" {
 		return facts, nil
 	}
-	paths, err := customPaths(dir)
-	errs := append(checkIgnored(filepath.Join(dir, "facts.d")), err)
+	paths, errs := customPaths(dir)
 	for _, path := range paths {
 		one, err := ReadFile(path)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -62,47 +60,28 @@ func Stamp(dir string) string {
 }
 
 // customPaths returns the possible paths of the fact files of a configuration directory, in the order of
-// merging.
-func customPaths(dir string) ([]string, error) {
-	more, err := listFactFiles(filepath.Join(dir, "facts.d"))
-
-	return append([]string{filepath.Join(dir, "facts.json"), filepath.Join(dir, "facts.yaml")}, more...), err
-}
-
-// listFactFiles returns the JSON and YAML files of a directory by name, without hidden files.
-func listFactFiles(dir string) ([]string, error) {
+// merging. The errors contain one ErrIgnored for the programs in facts.d and one for its .yml files.
+func customPaths(dir string) (paths []string, errs []error) {
+	paths = []string{filepath.Join(dir, "facts.json"), filepath.Join(dir, "facts.yaml")}
+	dir = filepath.Join(dir, "facts.d")
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		errs = append(errs, err)
 	}
-	var paths []string
-	for _, entry := range entries {
-		name := entry.Name()
-		if isFactFile(name) && !strings.HasPrefix(name, ".") {
-			paths = append(paths, filepath.Join(dir, name))
-		}
-	}
-
-	return paths, nil
-}
-
-// checkIgnored returns one ErrIgnored for the programs in a directory and one for its .yml files.
-func checkIgnored(dir string) []error {
-	entries, _ := os.ReadDir(dir) // listFactFiles returns the error
 	var programs, renamed []string
 	for _, entry := range entries {
+		name := entry.Name()
 		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() || isFactFile(entry.Name()) || strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
-		switch {
-		case filepath.Ext(entry.Name()) == ".yml":
-			renamed = append(renamed, entry.Name())
-		case info.Mode().Perm()&0o111 != 0:
-			programs = append(programs, entry.Name())
+		switch isRegular := err == nil && info.Mode().IsRegular(); {
+		case strings.HasPrefix(name, "."):
+		case slices.Contains([]string{".json", ".yaml"}, filepath.Ext(name)):
+			paths = append(paths, filepath.Join(dir, name))
+		case isRegular && filepath.Ext(name) == ".yml":
+			renamed = append(renamed, name)
+		case isRegular && info.Mode().Perm()&0o111 != 0:
+			programs = append(programs, name)
 		}
 	}
-	var errs []error
 	if len(programs) > 0 {
 		errs = append(errs, fmt.Errorf("%s: programs are %w: %s (let a timer write their output to a .json or .yaml file there)", dir, ErrIgnored, names(programs)))
 	}
@@ -110,10 +89,9 @@ func checkIgnored(dir string) []error {
 		errs = append(errs, fmt.Errorf("%s: .yml files are %w: %s (rename them to .yaml)", dir, ErrIgnored, names(renamed)))
 	}
 
-	return errs
+	return paths, errs
 }
 
-// names lists some names and counts the others.
 func names(all []string) string {
 	const shown = 5
 	if more := len(all) - shown; more > 0 {
@@ -121,10 +99,6 @@ func names(all []string) string {
 	}
 
 	return strings.Join(all, ", ")
-}
-
-func isFactFile(name string) bool {
-	return slices.Contains([]string{".json", ".yaml"}, filepath.Ext(name))
 }
 
 // ReadFile reads a fact file like Parse. A file that is not regular or exceeds 4 MiB is a model.Problem. A

@@ -32,7 +32,6 @@ func gatherNetwork(ctx context.Context) (map[string]any, error) {
 	return map[string]any{"network": network}, nil
 }
 
-// addressFacts returns the addresses of the interfaces and of the default routes.
 func addressFacts(interfaces net.InterfaceStatList, routes4, routes6 string) map[string]any {
 	network := map[string]any{"addresses": globalAddresses(interfaces)}
 	for _, family := range []struct {
@@ -68,7 +67,6 @@ func globalAddresses(interfaces net.InterfaceStatList) []any {
 	return out
 }
 
-// route is a default route.
 type route struct {
 	device  string
 	gateway netip.Addr

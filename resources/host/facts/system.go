@@ -142,7 +142,6 @@ type release struct {
 	platform, family, version, codename string
 }
 
-// readRelease reads the first existing path.
 func readRelease(paths ...string) (release, error) {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)

@@ -73,31 +73,38 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 			return err
 		}
 	}
-	var kept []byte
 	if !owned {
-		// The kernel removes capabilities when the owner or group changes.
-		if kindOf(&st) == File && (st.Uid == a.UID || paths.PartyOf(0, st.Uid) == paths.Trusted) {
-			kept, _ = attribute(fd, capabilities)
-		}
-		err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
-		if err != nil {
-			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})
-		}
-	}
-	if st.Uid != a.UID && paths.PartyOf(0, st.Uid) != paths.Trusted {
-		// Access control lists would let former owners keep access. From here on they cannot set new ones.
-		if err := DropLists(fd); err != nil {
+		if err := chownPath(fd, &st, path, a); err != nil {
 			return err
-		}
-	}
-	if kept != nil {
-		if err := paths.Retry(func() error { return unix.Setxattr(procPath(fd), capabilities, kept, 0) }); err != nil {
-			return fmt.Errorf("could not keep the capabilities: %w", &fs.PathError{Op: "setxattr", Path: path, Err: err})
 		}
 	}
 	// A change of owner may clear bits, so the mode is set again after it.
 	if err := chmodPath(fd, mode); err != nil {
 		return fmt.Errorf("could not set mode: %w", &fs.PathError{Op: "chmod", Path: path, Err: err})
+	}
+
+	return nil
+}
+
+// chownPath changes the owner of an O_PATH descriptor with attributes st.
+func chownPath(fd int, st *unix.Stat_t, path string, a Attrs) error {
+	isTrusted := st.Uid == a.UID || paths.PartyOf(0, st.Uid) == paths.Trusted
+	var kept []byte
+	if kindOf(st) == File && isTrusted {
+		// The kernel removes capabilities when the owner or group changes.
+		kept, _ = attribute(fd, capabilities)
+	}
+	if err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) }); err != nil {
+		return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})
+	}
+	if !isTrusted {
+		// Access control lists would let former owners keep access. From here on they cannot set new ones.
+		return DropLists(fd)
+	}
+	if kept != nil {
+		if err := paths.Retry(func() error { return unix.Setxattr(procPath(fd), capabilities, kept, 0) }); err != nil {
+			return fmt.Errorf("could not keep the capabilities: %w", &fs.PathError{Op: "setxattr", Path: path, Err: err})
+		}
 	}
 
 	return nil

@@ -40,17 +40,10 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 	return digest, err
 }
 
-// Compare returns the digest like DigestEntry, also of a foreign entry. Do not show that digest. It is empty
-// for a file that its owner protects by a lease (fcntl(2)); such a file counts as different.
-func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
-	digest, _, err := d.CompareText(ctx, entry)
-
-	return digest, err
-}
-
-// CompareText returns the digest like Compare, and the content if it was read now and is short, otherwise
-// nil. Do not show the content of a foreign entry.
-func (d *Disk) CompareText(ctx context.Context, entry Entry) (digest string, text *string, err error) {
+// Compare returns the digest like DigestEntry, also of a foreign entry, and the content if it was read now and
+// is short, otherwise nil. Do not show digest and content of a foreign entry. The digest is empty for a file
+// that its owner protects by a lease (fcntl(2)); such a file counts as different.
+func (d *Disk) Compare(ctx context.Context, entry Entry) (digest string, text *string, err error) {
 	digest, text, err = d.digest(ctx, entry)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return "", nil, nil
@@ -62,7 +55,7 @@ func (d *Disk) CompareText(ctx context.Context, entry Entry) (digest string, tex
 // maxText is the largest content that is returned for a comparison.
 const maxText = 4 << 10
 
-// digest returns the digest of an entry, and its content like CompareText. If the file has grown since the
+// digest returns the digest of an entry, and its content like Compare. If the file has grown since the
 // look, digest reads up to the earlier size.
 func (d *Disk) digest(ctx context.Context, entry Entry) (digest string, text *string, err error) {
 	if digest, ok := d.digests.get(entry); ok {

@@ -127,7 +127,7 @@ func TestDigestEndsAtTheSizeThatWasSeen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-	if digest, err := d.Compare(ctx, seen); err != nil || digest != abc {
+	if digest, _, err := d.Compare(ctx, seen); err != nil || digest != abc {
 		t.Errorf("%q, %v", digest, err)
 	}
 	// A partly read file is not cached.
@@ -151,13 +151,13 @@ func TestDigestOfTooMuchWithoutASize(t *testing.T) {
 	if err = errors.Join(err, os.Truncate(path, maxUnsized)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Compare(t.Context(), seen); err != nil {
+	if _, _, err := d.Compare(t.Context(), seen); err != nil {
 		t.Errorf("as much as is read: %v", err)
 	}
 	if err := os.Truncate(path, maxUnsized+1); err != nil {
 		t.Fatal(err)
 	}
-	if digest, err := d.Compare(t.Context(), seen); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), path) {
+	if digest, _, err := d.Compare(t.Context(), seen); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), path) {
 		t.Errorf("more: %q, %v", digest, err)
 	}
 }
@@ -223,8 +223,8 @@ func TestFilesWithoutSizeAreReadToTheirEnd(t *testing.T) {
 	}
 }
 
-// TestCompareTextReturnsWhatItHasJustRead where that is short.
-func TestCompareTextReturnsWhatItHasJustRead(t *testing.T) {
+// TestCompareReturnsWhatItHasJustRead where that is short.
+func TestCompareReturnsWhatItHasJustRead(t *testing.T) {
 	t.Parallel()
 	dir, d := t.TempDir(), New(Options{})
 	for name, size := range map[string]int{"empty": 0, "short": 3, "longest": maxText, "long": maxText + 1} {
@@ -237,7 +237,7 @@ func TestCompareTextReturnsWhatItHasJustRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum := sha256.Sum256([]byte(content))
-		digest, text, err := d.CompareText(t.Context(), entry)
+		digest, text, err := d.Compare(t.Context(), entry)
 		if err != nil || digest != hex.EncodeToString(sum[:]) {
 			t.Errorf("%s: %q, %v", name, digest, err)
 		}

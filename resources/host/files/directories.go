@@ -208,8 +208,8 @@ func (d *Disk) MayReplace(path string) error {
 }
 
 // MountsBelow returns the mount points below the directory at path, without path itself.
-func (d *Disk) MountsBelow(path string) ([]paths.MountPoint, error) {
-	dir, err := d.paths.Dir(path)
+func MountsBelow(path string) ([]paths.MountPoint, error) {
+	dir, err := paths.OpenDir(path)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (d *Disk) remove(path string, f func(dir *paths.Dir, name string) error) er
 
 // IsEmpty reports whether a directory has no entries. Another kind of file is
 // an error.
-func (d *Disk) IsEmpty(path string) (bool, error) {
+func IsEmpty(path string) (bool, error) {
 	dir, err := paths.OpenDir(path)
 	if err != nil {
 		return false, err
@@ -251,7 +251,7 @@ func (d *Disk) IsEmpty(path string) (bool, error) {
 }
 
 // Names returns the sorted names of the entries of a directory.
-func (d *Disk) Names(path string) ([]string, error) {
+func Names(path string) ([]string, error) {
 	dir, err := paths.OpenDir(path)
 	if err != nil {
 		return nil, err

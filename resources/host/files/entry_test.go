@@ -148,19 +148,19 @@ func TestRemoveAll(t *testing.T) {
 }
 
 func TestIsEmpty(t *testing.T) {
-	h, dir := hosttest.New(t).Disk, hosttest.Populate(t)
+	dir := hosttest.Populate(t)
 	for name, want := range map[string]bool{"dir": true, "dirlink": true, ".": false} {
-		if empty, err := h.IsEmpty(filepath.Join(dir, name)); err != nil || empty != want {
+		if empty, err := files.IsEmpty(filepath.Join(dir, name)); err != nil || empty != want {
 			t.Errorf("%s: %v, %v", name, empty, err)
 		}
 	}
-	if _, err := h.IsEmpty(filepath.Join(dir, "file")); !errors.Is(err, syscall.ENOTDIR) {
+	if _, err := files.IsEmpty(filepath.Join(dir, "file")); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file: %v", err)
 	}
-	if names, err := h.Names(dir); err != nil || !slices.IsSorted(names) || !slices.Contains(names, "dirlink") {
+	if names, err := files.Names(dir); err != nil || !slices.IsSorted(names) || !slices.Contains(names, "dirlink") {
 		t.Errorf("names: %v, %v", names, err)
 	}
-	if _, err := h.IsEmpty(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := files.IsEmpty(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing: %v", err)
 	}
 }

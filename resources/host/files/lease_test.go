@@ -30,7 +30,7 @@ func TestLeasedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if digest, err := h.Compare(t.Context(), entry); digest != "" || err != nil {
+	if digest, _, err := h.Compare(t.Context(), entry); digest != "" || err != nil {
 		t.Errorf("compared: %q, %v", digest, err)
 	}
 	if digest, err := h.DigestEntry(t.Context(), entry); digest != "" || !errors.Is(err, syscall.EWOULDBLOCK) {

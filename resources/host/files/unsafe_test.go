@@ -45,7 +45,7 @@ func TestUnsafePathsAreRefused(t *testing.T) {
 		"MakeDirectory, parent": func() error { return h.MakeDirectory(dir+"/new/deep", attrs) },
 		"Remove":                func() error { return h.Remove(file) },
 		"RemoveAll":             func() error { return h.RemoveAll(t.Context(), sub) },
-		"IsEmpty":               func() error { _, err := h.IsEmpty(sub); return err },
+		"IsEmpty":               func() error { _, err := files.IsEmpty(sub); return err },
 		"MayWrite":              func() error { return h.MayWrite(sub) },
 	} {
 		if err := f(); !errors.Is(err, paths.ErrUnsafe) {
@@ -110,7 +110,7 @@ func TestMovedIntoADirectoryOfEverybody(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "secret" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := h.Compare(t.Context(), entry); err != nil {
+	if _, _, err := h.Compare(t.Context(), entry); err != nil {
 		t.Errorf("to compare: %v", err)
 	}
 	if err := errors.Join(h.SetAttrs(path, hosttest.Attrs(t, 0o600)), h.Write(t.Context(), path, strings.NewReader("new"), hosttest.Attrs(t, 0o600)), h.Remove(path)); err != nil {

@@ -44,7 +44,7 @@ func (d *Dir) Root() (*os.Root, error) {
 
 // Readable opens the directory for reading; the caller closes it.
 func (d *Dir) Readable() (*os.File, error) {
-	fd, err := openFd(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := OpenAt(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
 	}
@@ -52,25 +52,22 @@ func (d *Dir) Readable() (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path), nil
 }
 
-// Sync makes changes to the entries of the directory durable.
+// Sync makes changes to the entries of the directory durable, if the file system supports it.
 func (d *Dir) Sync() error {
-	err := fsync(d.fd)
+	fd := d.fd
+	sync := func() error { return unix.Fsync(fd) }
+	err := Retry(sync)
 	if err == unix.EBADF { // open without read permission
 		f, err := d.Readable()
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		return d.syncError(fsync(int(f.Fd())))
+		fd = int(f.Fd())
 	}
-
-	return d.syncError(err)
-}
-
-func fsync(fd int) error { return Retry(func() error { return unix.Fsync(fd) }) }
-
-// syncError returns an error of fsync. File systems without that return EINVAL.
-func (d *Dir) syncError(err error) error {
+	if err == unix.EBADF {
+		err = Retry(sync)
+	}
 	if err == nil || err == unix.EINVAL {
 		return nil
 	}

@@ -254,11 +254,7 @@ func (r *removal) path() string {
 // open opens a directory by its name in an open one. It returns ErrMounted for a
 // directory that was mounted during the removal.
 func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
-	fd := -1
-	err := Retry(func() (err error) {
-		fd, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err := OpenAt(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
 	}

@@ -29,7 +29,7 @@ func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", uni
 // open opens a directory. With O_NOFOLLOW a link is ENOTDIR. O_DIRECTORY makes the kernel mount the file
 // system of an automounter.
 func (w *walk) open(at int, name, path string, flags int) (*Dir, error) {
-	fd, err := openFd(at, name, unix.O_DIRECTORY|flags)
+	fd, err := OpenAt(at, name, unix.O_DIRECTORY|flags)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -172,7 +172,7 @@ type link struct {
 // ENOTDIR.
 func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	path := filepath.Join(dir.path, name)
-	fd, err := openFd(dir.fd, name, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := OpenAt(dir.fd, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -223,7 +223,8 @@ func (l *link) check(dir *Dir, mode, uid uint32) error {
 	}
 }
 
-func openFd(at int, name string, flags int) (fd int, err error) {
+// OpenAt opens a name in an open directory, with O_CLOEXEC.
+func OpenAt(at int, name string, flags int) (fd int, err error) {
 	err = Retry(func() error {
 		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
 		return err

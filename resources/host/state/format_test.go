@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/state"
 
 	"golang.org/x/sync/errgroup"
@@ -54,6 +55,41 @@ func TestStateFormat(t *testing.T) {
 		if after, _ := os.ReadFile(path); string(after) != c.after {
 			t.Errorf("%s: the file holds %.80q, want %.80q", name, after, c.after)
 		}
+	}
+}
+
+// TestStateIsCheckedAgain refuses a directory that was safe before, and a format that another version wrote since.
+func TestStateIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	parent := filepath.Join(t.TempDir(), "parent")
+	dir := filepath.Join(parent, "state")
+	d := state.New(dir, slog.New(slog.DiscardHandler))
+	if err := d.OpenState(true); err != nil {
+		t.Fatal(err)
+	}
+	for path, c := range map[string]struct {
+		mode os.FileMode
+		want error
+	}{dir: {0o700, paths.ErrUntrusted}, parent: {0o755, paths.ErrUnsafe}} {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.OpenState(true); !errors.Is(err, c.want) {
+			t.Errorf("everybody may write to %s: %v", path, err)
+		}
+		if err := state.Make(dir); !errors.Is(err, c.want) {
+			t.Errorf("everybody may write to %s, Make: %v", path, err)
+		}
+		if err := errors.Join(os.Chmod(path, c.mode), d.OpenState(true)); err != nil {
+			t.Errorf("%s is safe again: %v", path, err)
+		}
+	}
+	path := filepath.Join(dir, "format")
+	if err := errors.Join(os.WriteFile(path+".new", []byte("2\n"), 0o600), os.Rename(path+".new", path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.OpenState(true); !errors.Is(err, state.ErrFormat) {
+		t.Errorf("a newer format: %v", err)
 	}
 }
 

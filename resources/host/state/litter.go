@@ -263,7 +263,7 @@ func (d *Dir) CleanTemp(ctx context.Context, own ...string) {
 	}
 }
 
-func isDead(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
+func isDead(pid int) bool { return pid > 0 && unix.Kill(pid, 0) == unix.ESRCH }
 
 func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger, ended func(pid int) bool) {
 	root := filepath.Join(stateDir, tempRoot)

@@ -20,9 +20,8 @@ import (
 
 // Locks are the run locks of a node. Create them with NewLocks.
 type Locks struct {
-	dir     string
-	checked Checked
-	group   lockGroup
+	dir   string
+	group lockGroup
 }
 
 // NewLocks returns the locks of a state directory. It does not access the directory.
@@ -98,9 +97,6 @@ type LockOptions struct {
 	// Seq orders the runs that share a lock by LockTogether. A later run may wait for an
 	// earlier run.
 	Seq int
-	// Checked is set if the caller has just created and checked the state directory. Lock
-	// checks it again only if it has to wait.
-	Checked bool
 	// OnWait is called once before waiting. It may be nil.
 	OnWait func(LockHolder)
 }
@@ -144,10 +140,8 @@ func (l *Locks) acquire(ctx context.Context, o LockOptions) (*os.File, LockHolde
 	if l.dir == "" {
 		return nil, LockHolder{}, ErrNone
 	}
-	if !o.Checked {
-		if err := l.checked.Make(l.dir); err != nil {
-			return nil, LockHolder{}, err
-		}
+	if err := Make(l.dir); err != nil {
+		return nil, LockHolder{}, err
 	}
 	f, err := openLock(l.path(o.Depth), os.O_RDWR|os.O_CREATE)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,12 +29,9 @@ type Dir struct {
 	path string
 	log  *slog.Logger
 	// keeps means that runs reuse the record of litter.
-	keeps   bool
-	checked Checked
+	keeps bool
 
-	mu sync.Mutex
-	// format is the mark of the format file after it was read with the format of this version.
-	format fileMark
+	mu     sync.Mutex
 	litter *litterRecord
 	// runs is the number of runs that write into litter.
 	runs int
@@ -154,14 +150,10 @@ func (d *Dir) OpenState(write bool) error {
 	if d.path == "" {
 		return nil
 	}
-	if err := d.checked.check(d.path); err != nil {
+	if _, err := Check(d.path); err != nil {
 		return withRemedy("state directory", err)
 	}
 	path := filepath.Join(d.path, "format")
-	mark, settled := formatMark(path)
-	if settled && d.isKnown(mark) {
-		return nil
-	}
 	text, err := readStart(path)
 	switch format := strings.TrimSpace(string(text)); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -170,9 +162,6 @@ func (d *Dir) OpenState(write bool) error {
 		}
 		return withRemedy("format of the state directory", err)
 	case format == stateFormat:
-		if settled {
-			d.know(mark)
-		}
 		return nil
 	case format != "":
 		return fmt.Errorf("%w: %s holds %q, this version knows %s: use the version of muster that wrote it, or another directory (--state-dir)", ErrFormat, path, format, stateFormat)
@@ -210,30 +199,6 @@ func readStart(path string) ([]byte, error) {
 	}
 
 	return io.ReadAll(io.LimitReader(f, maxFormat))
-}
-
-// formatMark returns the mark of the format file at path. The mark is unsettled if a later file could have
-// the same mark: the file is missing or very new.
-func formatMark(path string) (mark fileMark, settled bool) {
-	const tick = 2 * time.Second // longer than a tick of any file system's clock
-	var st unix.Stat_t
-	err := paths.Retry(func() error { return unix.Stat(path, &st) })
-
-	return markOf(&st), err == nil && time.Since(time.Unix(st.Ctim.Unix())) > tick
-}
-
-// isKnown reports whether the format file with this mark was already read and has the format of this version.
-func (d *Dir) isKnown(format fileMark) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	return d.format == format
-}
-
-func (d *Dir) know(format fileMark) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.format = format
 }
 
 // Make creates a state directory and its missing parents. It returns paths.ErrUntrusted if users other than

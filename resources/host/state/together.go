@@ -55,7 +55,6 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
-		o.Checked = o.Checked && !blocked
 		joined, err := l.join(ctx, o, blocked)
 		left := g.left
 		<-g.mu
@@ -71,7 +70,6 @@ func (l *Locks) LockTogether(ctx context.Context, o LockOptions) (unlock func() 
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
-		o.Checked = false
 	}
 }
 
@@ -109,7 +107,7 @@ func (l *Locks) takeTogether(ctx context.Context, o LockOptions) (err error) {
 	g.waitedFor = nil
 	onWait := o.OnWait
 	o.OnWait = func(by LockHolder) {
-		g.waitedFor, o.Checked = &by, false
+		g.waitedFor = &by
 		if onWait != nil {
 			onWait(by)
 		}
@@ -257,7 +255,7 @@ const claimTries = 20
 // briefly has a copy of its descriptors.
 func claim(f *os.File) (err error) {
 	for range claimTries {
-		if err = flock(f, unix.LOCK_EX); err != unix.EWOULDBLOCK || !hasEnded(readHolder(f).PID) {
+		if err = flock(f, unix.LOCK_EX); err != unix.EWOULDBLOCK || !isDead(readHolder(f).PID) {
 			return err
 		}
 		time.Sleep(lockPoll)
@@ -265,5 +263,3 @@ func claim(f *os.File) (err error) {
 
 	return err
 }
-
-func hasEnded(pid int) bool { return pid > 0 && unix.Kill(pid, 0) == unix.ESRCH }

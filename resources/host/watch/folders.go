@@ -221,7 +221,6 @@ func (t *tree) prune(n *inotify) {
 	t.dirs = nil
 }
 
-// scanner scans a tree.
 type scanner struct {
 	inotify *inotify
 	dirs    map[*dir]struct{}
@@ -232,7 +231,7 @@ type scanner struct {
 // directory watches a directory, reads it, and continues with its subdirectories. It skips a directory that
 // no longer exists or cannot be read.
 func (s *scanner) directory(parent int, name string, depth int) error {
-	fd, err := open(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, err := paths.OpenAt(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return limit("open", err)
 	}

@@ -151,7 +151,6 @@ type event struct {
 
 var errEvents = errors.New("events of inotify that cannot be read")
 
-// nextEvent returns the first event of a buffer.
 func nextEvent(buffer []byte) (e event, rest []byte, err error) {
 	if len(buffer) < unix.SizeofInotifyEvent {
 		return e, nil, errEvents

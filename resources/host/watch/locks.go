@@ -101,7 +101,7 @@ func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), ag
 // isHeld reports whether another process holds a write lock (fcntl) on a file. A read lock does not count,
 // because any user who can read the file can hold one. If the check fails, the lock is free.
 func isHeld(path string) bool {
-	seen, err := open(unix.AT_FDCWD, path, unix.O_PATH|unix.O_NOFOLLOW)
+	seen, err := paths.OpenAt(unix.AT_FDCWD, path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return false
 	}
@@ -110,7 +110,7 @@ func isHeld(path string) bool {
 	if unix.Fstat(seen, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false
 	}
-	fd, err := open(unix.AT_FDCWD, procPath(seen), unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := paths.OpenAt(unix.AT_FDCWD, procPath(seen), unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return false
 	}

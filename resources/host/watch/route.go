@@ -89,7 +89,6 @@ const (
 	maxNames = 256
 )
 
-// walk is the resolution of a path.
 type walk struct {
 	inotify *inotify
 	// at is the current open directory.
@@ -102,7 +101,6 @@ type walk struct {
 	places []string
 }
 
-// walked is the result of a walk.
 type walked struct {
 	hops []hop
 	// places are the places of the route.
@@ -173,7 +171,7 @@ func (w *walk) push(path string) {
 }
 
 func (w *walk) restart() error {
-	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, err := paths.OpenAt(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return limit("open", err)
 	}
@@ -202,7 +200,7 @@ func (w *walk) step(name string) (bool, error) {
 		}
 		// Few users can change a directory that muster may pass but not read.
 	}
-	fd, err := open(w.at, name, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := paths.OpenAt(w.at, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return false, limit("open", err)
 	}
@@ -222,7 +220,6 @@ func (w *walk) step(name string) (bool, error) {
 	return w.followLink(fd)
 }
 
-// followLink continues with the text of a link.
 func (w *walk) followLink(link int) (bool, error) {
 	w.note()
 	text := make([]byte, unix.PathMax)
@@ -239,13 +236,4 @@ func (w *walk) followLink(link int) (bool, error) {
 	}
 
 	return true, w.restart()
-}
-
-func open(at int, name string, flags int) (fd int, err error) {
-	err = paths.Retry(func() (err error) {
-		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
-		return err
-	})
-
-	return fd, err
 }

@@ -161,7 +161,6 @@ func (f *files) setFailed(x *pathWatch) {
 	f.failed[x] = struct{}{}
 }
 
-// marks are the results of events.
 type marks struct {
 	// dirty and stale are the folders and watches to resolve again, possibly later. woken are the watches of
 	// one read to wake. The flags of these names mark the members.
@@ -323,7 +322,6 @@ func (n *noise) noisiest() (out []*dir) {
 
 func (n *noise) emptied() { clear(n.counts) }
 
-// check returns an error for a noisy directory.
 func (n *noise) check(id identity, now time.Time) error {
 	if !now.Before(n.known[id].noisyUntil) {
 		return nil

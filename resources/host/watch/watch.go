@@ -122,7 +122,6 @@ func (e *PointError) Error() string { return "watching " + e.Point.Name + ": " +
 // Unwrap returns the reason.
 func (e *PointError) Unwrap() error { return e.Err }
 
-// check returns an error for a point that cannot be watched.
 func (p Point) check() error {
 	for _, path := range []string{p.Name, p.After} {
 		if strings.ContainsRune(path, 0) {

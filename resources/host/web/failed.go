@@ -54,7 +54,6 @@ func WithoutCredentials(err error, secrets ...model.Secret) error {
 	return err
 }
 
-// proxySecrets returns the credentials of the proxies of the environment.
 func proxySecrets() []model.Secret {
 	var out []model.Secret
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"} {
@@ -74,7 +73,6 @@ func proxySecrets() []model.Secret {
 	return out
 }
 
-// worded is an error with another text.
 type worded struct {
 	error
 	text string

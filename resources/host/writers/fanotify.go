@@ -80,7 +80,6 @@ func identityOf(fd int) (string, error) {
 // place is a name in a directory, identified by its file system and handle.
 type place struct{ dir, name string }
 
-// event is one change in a directory.
 type event struct {
 	place
 	pid int
@@ -124,7 +123,6 @@ func parse(buf []byte) []event {
 	return out
 }
 
-// records parses the name and the process of an event.
 func (e *event) records(buf []byte) {
 	for len(buf) >= recordHeader {
 		kind, length := buf[0], int(binary.NativeEndian.Uint16(buf[2:]))
@@ -144,7 +142,6 @@ func (e *event) records(buf []byte) {
 	}
 }
 
-// placeOf parses a directory and the name in it.
 func placeOf(body []byte) place {
 	if len(body) < handleHeader {
 		return place{}

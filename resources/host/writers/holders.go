@@ -22,7 +22,6 @@ const (
 	lookAgain = 64
 )
 
-// file is an inode and the path that leads to it.
 type file struct {
 	path         string
 	major, minor uint32
@@ -87,7 +86,6 @@ func holders(targets []target, over func() bool) []writer {
 	return s.found
 }
 
-// process inspects the open files of one process.
 func (s *search) process(pid int) {
 	dir := procPath(pid, "fd")
 	for _, name := range names(dir, maxOpen) {

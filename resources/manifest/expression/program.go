@@ -110,7 +110,6 @@ func (p *Program) HasLiteral(text string) bool {
 	}) != nil
 }
 
-// field is an output of a resource.
 type field struct {
 	Ref  model.Ref
 	Name string
@@ -153,7 +152,6 @@ func (p *Program) Visit(node *ast.Node) {
 	}
 }
 
-// readData records that a key of a value is read, if the value is a constant path below Data.
 func (p *Program) readData(of, key ast.Node) {
 	name, isText := key.(*ast.StringNode)
 	if path, is := dataPath(of); is && isText {
@@ -221,7 +219,6 @@ func (p *Program) Advice(opened string, data map[string]any) string {
 	}
 }
 
-// call records the call of a function.
 func (p *Program) call(n *ast.CallNode) {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
@@ -294,53 +291,31 @@ func (p *Program) Missing(vars map[string]any) (path string, known []string, is 
 // MissingAt explains the error of reading key from a missing or null value at path. is is false for
 // any other error.
 func (p *Program) MissingAt(err error, vars map[string]any) (path, key string, known []string, is bool) {
-	var at *file.Error
-	if !errors.As(err, &at) || !strings.HasPrefix(at.Message, "cannot fetch ") {
+	_, member := p.misread(err)
+	if member == nil {
 		return "", "", nil, false
 	}
-	node := p.Node()
-	found := lacking{vars: vars, at: &at.Location}
-	ast.Walk(&node, &found)
-
-	return found.path, found.key, found.known, found.path != ""
+	c := follow(member.Node, vars)
+	switch {
+	case c.path == "", c.ok && c.value != nil:
+		return "", "", nil, false
+	case c.ok:
+		return c.path, keyOf(member), nil, true // it is null, so its name is right
+	default:
+		return c.path, keyOf(member), c.known, true
+	}
 }
 
 // Lacks reports whether a constant chain that begins with a name, such as Facts.site.role, is
 // missing or null.
 func (p *Program) Lacks(name string, value any) bool {
-	node := p.Node()
-	found := lacking{vars: map[string]any{name: value}}
-	ast.Walk(&node, &found)
+	vars := map[string]any{name: value}
 
-	return found.path != ""
-}
-
-// lacking finds the first chain without a value. If at is set, it checks only the chain before
-// the key at this location.
-type lacking struct {
-	vars map[string]any
-	at   *file.Location
-	key  string
-	chain
-}
-
-// Visit is called for every node, inner ones first.
-func (l *lacking) Visit(node *ast.Node) {
-	member, is := (*node).(*ast.MemberNode)
-	if !is || l.path != "" || l.at != nil && member.Location() != *l.at {
-		return
-	}
-	of := *node
-	if l.at != nil {
-		of = member.Node
-		l.key = keyOf(member)
-	}
-	if c := follow(of, l.vars); c.path != "" && (!c.ok || c.value == nil) {
-		l.chain = c
-		if c.ok {
-			l.known = nil // it is null, so its name is right
-		}
-	}
+	return ast.Find(p.Node(), func(n ast.Node) bool {
+		_, is := n.(*ast.MemberNode)
+		c := follow(n, vars)
+		return is && c.path != "" && (!c.ok || c.value == nil)
+	}) != nil
 }
 
 // chain is a chain of constant names and list positions up to its first missing link.
@@ -366,13 +341,8 @@ func follow(node ast.Node, vars map[string]any) chain {
 	case *ast.ChainNode:
 		return follow(n.Node, vars)
 	case *ast.MemberNode:
-		var key string
-		switch property := n.Property.(type) {
-		case *ast.StringNode:
-			key = property.Value
-		case *ast.IntegerNode:
-			key = strconv.Itoa(property.Value)
-		default:
+		key, constant := constantKey(n)
+		if !constant {
 			return chain{}
 		}
 		c := follow(n.Node, vars)
@@ -387,6 +357,18 @@ func follow(node ast.Node, vars map[string]any) chain {
 	}
 
 	return chain{}
+}
+
+// constantKey returns the key or list position that a node reads, if it is constant.
+func constantKey(n *ast.MemberNode) (key string, constant bool) {
+	switch property := n.Property.(type) {
+	case *ast.StringNode:
+		return property.Value, true
+	case *ast.IntegerNode:
+		return strconv.Itoa(property.Value), true
+	default:
+		return "", false
+	}
 }
 
 // KeysOf returns the sorted keys of a mapping, so that suggestions are deterministic.
@@ -413,14 +395,7 @@ func (s *Sources) Visit(node *ast.Node) {
 		s.Calls = s.Calls || slices.Contains([]string{"lookup", "secret", "readFile", "file", NameOutputs, NameTemplate, NameJet}, n.Value)
 	case *ast.MemberNode:
 		path, known := s.Paths[n.Node]
-		key, constant := "", false
-		switch property := n.Property.(type) {
-		case *ast.StringNode:
-			key, constant = property.Value, true
-		case *ast.IntegerNode:
-			key, constant = strconv.Itoa(property.Value), true
-		}
-		if known && constant {
+		if key, constant := constantKey(n); known && constant {
 			delete(s.Paths, n.Node)
 			s.Paths[n] = append(path[:len(path):len(path)], key)
 		}

@@ -95,7 +95,6 @@ func Find(at any, path []string) (any, bool) {
 // with a context nor limits loops.
 const NameStep = "__step"
 
-// guardLoops inserts the step into the bodies of loops.
 type guardLoops struct{}
 
 // Visit is called for every node, inner ones first.
@@ -117,20 +116,27 @@ func Repeat(s string, count int, limit int64) (string, error) {
 // maxQuoted is the longest part of an expression that an error quotes.
 const maxQuoted = 60
 
-// Misread explains the error of reading a key of a value that has no such keys: a key of a text, a
-// number or a list, or a position of a mapping. is is false for any other error.
-func (p *Program) Misread(err error, vars map[string]any) (message, hint string, is bool) {
-	var at *file.Error
+// misread returns the error of reading a key that a value does not have, and the node that reads it.
+// It returns nil for any other error.
+func (p *Program) misread(err error) (at *file.Error, member *ast.MemberNode) {
 	if !errors.As(err, &at) || !slices.ContainsFunc([]string{"cannot fetch ", "invalid operation: int(", "reflect.Value.MapIndex: "}, func(prefix string) bool {
 		return strings.HasPrefix(at.Message, prefix)
 	}) {
-		return "", "", false
+		return nil, nil
 	}
-	member, found := ast.Find(p.Node(), func(n ast.Node) bool {
+	member, _ = ast.Find(p.Node(), func(n ast.Node) bool {
 		member, is := n.(*ast.MemberNode)
 		return is && member.Location() == at.Location
 	}).(*ast.MemberNode)
-	if !found {
+
+	return at, member
+}
+
+// Misread explains the error of reading a key of a value that has no such keys: a key of a text, a
+// number or a list, or a position of a mapping. is is false for any other error.
+func (p *Program) Misread(err error, vars map[string]any) (message, hint string, is bool) {
+	at, member := p.misread(err)
+	if member == nil {
 		return "", "", false
 	}
 	of, key := quoted(member.Node), keyOf(member)
@@ -165,7 +171,6 @@ func keyOf(member *ast.MemberNode) string {
 	return "[" + member.Property.String() + "]"
 }
 
-// quoted returns a part of an expression in backquotes.
 func quoted(node ast.Node) string {
 	text := node.String()
 	if len(text) > maxQuoted {

@@ -24,7 +24,6 @@ type Provider struct {
 	bin         string
 	// failed is guarded by the lock of the type.
 	failed failure
-	past   past
 }
 
 // New returns the provider.
@@ -256,10 +255,11 @@ func (*Provider) Watches() []watch.Point {
 	return []watch.Point{{Kind: watch.Path, Name: dpkgStatus, After: "/var/lib/dpkg/lock-frontend"}}
 }
 
+// CheckHolds returns nil, because apt-mark is a part of apt.
+func (*Provider) CheckHolds(context.Context, resource.Env) error { return nil }
+
 // VersionCmp compares as dpkg does: epoch, upstream version, revision.
-func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return version.CompareDeb(a, b, ignoreTrailingZeroes)
-}
+func (*Provider) VersionCmp(a, b string) (int, error) { return version.CompareDeb(a, b) }
 
 // checkName refuses names that apt reads as another package.
 func checkName(name string) error {

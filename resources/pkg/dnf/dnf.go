@@ -241,9 +241,7 @@ func (*Provider) Watches() []watch.Point {
 
 // VersionCmp compares as rpm does, and then as text: epoch, version and, if both have one,
 // release.
-func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return version.CompareRPMStrictly(a, b, ignoreTrailingZeroes)
-}
+func (*Provider) VersionCmp(a, b string) (int, error) { return version.CompareRPMStrictly(a, b) }
 
 // withoutArchitecture returns a name or a version without the architecture at its end, if there is one.
 func withoutArchitecture(name string) string {

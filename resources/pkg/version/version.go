@@ -13,20 +13,6 @@ import (
 // ErrInvalid is a version that cannot be compared.
 var ErrInvalid = errors.New("invalid package version")
 
-// trimTrailingZeroes removes segments .0 before the first hyphen: 1.0.0-rc1
-// becomes 1-rc1.
-func trimTrailingZeroes(version string) string {
-	head, rest, found := strings.Cut(version, "-")
-	for strings.HasSuffix(head, ".0") {
-		head = strings.TrimSuffix(head, ".0")
-	}
-	if found {
-		return head + "-" + rest
-	}
-
-	return head
-}
-
 // Version is a version in its parts.
 type Version struct{ Epoch, Upstream, Release string }
 
@@ -47,10 +33,7 @@ func Parse(text string, cut func(string) (upstream, release string)) (Version, e
 }
 
 // Compare compares two versions by their parts.
-func Compare(a, b string, ignoreTrailingZeroes bool, cut func(string) (upstream, release string), compare func(a, b Version) int) (int, error) {
-	if ignoreTrailingZeroes {
-		a, b = trimTrailingZeroes(a), trimTrailingZeroes(b)
-	}
+func Compare(a, b string, cut func(string) (upstream, release string), compare func(a, b Version) int) (int, error) {
 	va, errA := Parse(a, cut)
 	vb, errB := Parse(b, cut)
 	if err := errors.Join(errA, errB); err != nil {
@@ -75,9 +58,7 @@ func CutDigits(s string) (digits, rest string) {
 }
 
 // CompareDeb compares as dpkg does: epoch, upstream version, revision.
-func CompareDeb(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return Compare(a, b, ignoreTrailingZeroes, cutRevision, orderDeb)
-}
+func CompareDeb(a, b string) (int, error) { return Compare(a, b, cutRevision, orderDeb) }
 
 // cutRevision cuts at the last hyphen; a trailing one belongs to upstream.
 func cutRevision(text string) (upstream, revision string) {
@@ -141,14 +122,12 @@ func debWeight(s string) int {
 }
 
 // CompareRPM compares as rpm does: epoch, version and, where both have one, release.
-func CompareRPM(a, b string) (int, error) {
-	return Compare(a, b, false, cutRelease, orderRPM)
-}
+func CompareRPM(a, b string) (int, error) { return Compare(a, b, cutRelease, orderRPM) }
 
 // CompareRPMStrictly compares as CompareRPM does. If rpm treats different versions as equal, such
 // as 01 and 1, it compares them as text.
-func CompareRPMStrictly(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return Compare(a, b, ignoreTrailingZeroes, cutRelease, func(a, b Version) int {
+func CompareRPMStrictly(a, b string) (int, error) {
+	return Compare(a, b, cutRelease, func(a, b Version) int {
 		return cmp.Or(orderRPM(a, b), compareParts(a, b, strings.Compare))
 	})
 }
@@ -287,9 +266,9 @@ func CompareBy(scheme, a, b string) (order int, err error) {
 				return 0, fmt.Errorf("%w: %q", ErrInvalid, text)
 			}
 		}
-		order, err = CompareDeb(strings.TrimPrefix(a, "v"), strings.TrimPrefix(b, "v"), false)
+		order, err = CompareDeb(strings.TrimPrefix(a, "v"), strings.TrimPrefix(b, "v"))
 	case Deb:
-		order, err = CompareDeb(a, b, false)
+		order, err = CompareDeb(a, b)
 	case RPM:
 		order, err = CompareRPM(a, b)
 	case Semver:

@@ -21,9 +21,7 @@ const (
 	busTimeout = answerTimeout / 4
 )
 
-var (
-	errReply = errors.New("invalid reply of systemd")
-)
+var errReply = errors.New("invalid reply of systemd")
 
 // bus reads units over D-Bus, with a connection for each question.
 type bus struct {

@@ -142,9 +142,9 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 	began := time.Now()
 	err := p.change(ctx, env, action, name)
 	if err == nil {
-		states, errs := p.reader.outcomes(ctx, env, []string{name})
-		if err = errs[0]; err == nil && !states[0].Metadata.Running {
-			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
+		after := p.reader.look(ctx, env, []string{name})[0]
+		if err = after.err; err == nil && !after.state.Metadata.Running {
+			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, after.state.Metadata.Active, systemctl, action)
 		}
 	}
 	if err == nil {
@@ -165,10 +165,11 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names ...strin
 	if err := p.disableAt(ctx, env, nil, names); err != nil {
 		return err
 	}
-	states, errs := p.reader.outcomes(ctx, env, names)
+	var errs []error
 	var atRuntime []string
-	for i, state := range states {
-		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
+	for i, l := range p.reader.look(ctx, env, names) {
+		errs = append(errs, l.err)
+		if l.err == nil && l.state.Metadata.UnitFile == enabledRuntime {
 			atRuntime = append(atRuntime, names[i])
 		}
 	}

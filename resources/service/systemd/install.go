@@ -267,7 +267,6 @@ func maskObstacle(root, name, unit string) error {
 	}
 }
 
-// etcUnits is the directory of the administrator's units and links.
 const etcUnits = "etc/systemd/system"
 
 // links are the units that links in the directories of the administrator enable or mask.

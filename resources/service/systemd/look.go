@@ -26,7 +26,6 @@ const (
 	answerTimeout = time.Minute
 )
 
-// reader reads the states of services.
 type reader struct {
 	// root holds the files of the machine.
 	root string
@@ -37,22 +36,11 @@ type reader struct {
 	booted  bootTime
 }
 
-// looked is the result of reading a service.
 type looked struct {
 	state *service.State
 	// unit is the id of the unit, empty if it is unknown.
 	unit string
 	err  error
-}
-
-// outcomes reads services after a change.
-func (r *reader) outcomes(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
-	states, errs := make([]*service.State, len(names)), make([]error, len(names))
-	for i, l := range r.look(ctx, env, names) {
-		states[i], errs[i] = l.state, l.err
-	}
-
-	return states, errs
 }
 
 // look reads services until they have settled, within the limits above.
@@ -105,7 +93,6 @@ type queued struct{ error }
 // Unwrap returns the error about the state.
 func (q queued) Unwrap() error { return q.error }
 
-// readStates reads the services with the indexes in todo.
 func (r *reader) readStates(ctx context.Context, env resource.Env, names []string, todo []int, out []looked) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
@@ -248,7 +235,6 @@ var (
 	errIsEnabled = errors.New("invalid systemctl is-enabled output")
 )
 
-// stateOf returns the state for the answers of is-active and is-enabled.
 func stateOf(name, active, enabled string) (*service.State, error) {
 	running, err := isRunning(active)
 	if err != nil {
@@ -271,7 +257,6 @@ func stateOf(name, active, enabled string) (*service.State, error) {
 	}, nil
 }
 
-// isRunning interprets an answer of is-active.
 func isRunning(answer string) (bool, error) {
 	switch answer {
 	case "active":

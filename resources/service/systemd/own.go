@@ -65,7 +65,6 @@ func (p *Provider) IsDeferred(ctx context.Context, env resource.Env, action serv
 	}
 }
 
-// isOwn reports whether a service is the unit that muster runs in.
 func (p *Provider) isOwn(ctx context.Context, env resource.Env, name string) bool {
 	return p.reader.own.is(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0]))
 }

@@ -202,20 +202,19 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 		}
 		return done
 	}
-	states, errs := p.reader.outcomes(ctx, env, names)
-	for i, state := range states {
-		if errs[i] != nil {
+	for i, l := range p.reader.look(ctx, env, names) {
+		if l.err != nil {
 			continue
 		}
-		switch m := state.Metadata; action {
+		switch m := l.state.Metadata; action {
 		case service.Start:
 			done[i] = m.Running
 		case service.Stop:
-			done[i] = !m.Running && !state.Starting
+			done[i] = !m.Running && !l.state.Starting
 		case service.Mask, service.Unmask:
 			done[i] = strings.HasPrefix(m.UnitFile, "masked") == (action == service.Mask)
 		case service.Reenable:
-			done[i] = m.Enabled && state.Install == nil
+			done[i] = m.Enabled && l.state.Install == nil
 		default:
 			done[i] = m.Enabled == (action == service.Enable)
 		}
@@ -239,7 +238,6 @@ type bootTime struct {
 	last time.Time
 }
 
-// bootSlack is the allowed difference between two readings of the clocks.
 const bootSlack = 10 * time.Millisecond
 
 // at returns the same time for each call while the clocks agree.
@@ -266,14 +264,12 @@ func sinceBoot() time.Duration {
 // maxNamed is the maximum number of runs with stored names, because runs may run in parallel.
 const maxNamed = 16
 
-// names holds the names that runs use for units.
 type names struct {
 	mu sync.Mutex
 	// runs holds the names of each run, the newest last.
 	runs []named
 }
 
-// named holds the names of one run.
 type named struct {
 	run string
 	// units maps names to units, and first maps units to the first name that the run used.

@@ -11,8 +11,6 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/registration"
-	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/schemas"
 )
@@ -21,10 +19,7 @@ import (
 func All(types resource.Types) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, d := range schemas.Documents() {
-		s, err := schemaOf(d, types)
-		if err != nil {
-			return nil, err
-		}
+		s := schemaOf(d, types)
 		s.Version, s.ID, s.Title = jsonschema.Version, jsonschema.ID(schemas.URL(d.Name)), d.Summary
 		text, err := json.Marshal(s)
 		if err != nil {
@@ -41,26 +36,21 @@ func All(types resource.Types) (map[string][]byte, error) {
 	return out, nil
 }
 
-func schemaOf(d schemas.Document, types resource.Types) (*jsonschema.Schema, error) {
+func schemaOf(d schemas.Document, types resource.Types) *jsonschema.Schema {
 	switch d.Protocol {
 	case "":
-		return manifest(types), nil
+		return manifest(types)
 	case model.ProtocolEnsureRequest:
-		return ensureRequest(types), nil
+		return ensureRequest(types)
 	case model.ProtocolEnsureResponse:
-		return response(d.Protocol, "runs"), nil
+		return response(d.Protocol, "runs")
 	case model.ProtocolRunResponse:
-		return response(d.Protocol, "state"), nil
+		return response(d.Protocol, "state")
 	case model.ProtocolAssignment:
-		return assignment(), nil
-	}
-	for t, protocol := range protocols() {
-		if protocol == d.Protocol {
-			return reflected(t), nil
-		}
+		return assignment()
 	}
 
-	return nil, fmt.Errorf("schema %s: unknown protocol %s", d.Name, d.Protocol)
+	return reflected(d.Type)
 }
 
 // response returns the schema of a response, without the field of the other kind of response.
@@ -75,7 +65,6 @@ func response(protocol, without string) *jsonschema.Schema {
 	return s
 }
 
-// prune removes unused definitions.
 func prune(s *jsonschema.Schema) {
 	for name := range s.Definitions {
 		text, err := json.Marshal(s)
@@ -123,25 +112,6 @@ func ensureRequest(types resource.Types) *jsonschema.Schema {
 	return s
 }
 
-func protocols() map[reflect.Type]string {
-	return map[reflect.Type]string{
-		reflect.TypeFor[model.AgentStatus]():         model.ProtocolAgent,
-		reflect.TypeFor[model.Assignment]():          model.ProtocolAssignment,
-		reflect.TypeFor[signed.Statement]():          model.ProtocolStatement,
-		reflect.TypeFor[model.CancelRequest]():       model.ProtocolCancelRequest,
-		reflect.TypeFor[model.EnsureResponse]():      model.ProtocolEnsureResponse,
-		reflect.TypeFor[model.Groups]():              model.ProtocolGroups,
-		reflect.TypeFor[model.HealthReport]():        model.ProtocolHealth,
-		reflect.TypeFor[model.Labels]():              model.ProtocolLabels,
-		reflect.TypeFor[model.NodeState]():           model.ProtocolNode,
-		reflect.TypeFor[model.Pause]():               model.ProtocolPause,
-		reflect.TypeFor[registration.Registration](): model.ProtocolRegistration,
-		reflect.TypeFor[model.Run]():                 model.ProtocolRun,
-		reflect.TypeFor[model.RunRequest]():          model.ProtocolRunRequest,
-		reflect.TypeFor[model.Transaction]():         model.ProtocolTransaction,
-	}
-}
-
 // reflected returns the schema of a document of package model, as encoding/json writes it, with
 // null for nil slices and maps.
 func reflected(t reflect.Type) *jsonschema.Schema {
@@ -186,9 +156,9 @@ func complete(s *jsonschema.Schema, t reflect.Type) {
 	if t == nil || t.Kind() != reflect.Struct || s.Properties == nil {
 		return
 	}
-	if protocol, ok := protocols()[t]; ok {
-		if p, has := s.Properties.Get("protocol"); has {
-			p.Const = protocol
+	for _, d := range schemas.Documents() {
+		if p, has := s.Properties.Get("protocol"); has && d.Type == t && d.Protocol != model.ProtocolRunResponse {
+			p.Const = d.Protocol
 		}
 	}
 	for i := range t.NumField() {

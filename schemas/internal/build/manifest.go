@@ -77,13 +77,11 @@ func block(t *resource.Type) *jsonschema.Schema {
 	return s
 }
 
-// field is a key of an object.
 type field struct {
 	key    string
 	schema *jsonschema.Schema
 }
 
-// object returns the schema of a mapping with these keys and no others.
 func object(description string, fields ...field) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Description: description, Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	for _, f := range fields {
@@ -93,7 +91,6 @@ func object(description string, fields ...field) *jsonschema.Schema {
 	return s
 }
 
-// free returns the schema of any mapping, or null.
 func free(description string) *jsonschema.Schema {
 	s := oneOfTypes("object", "null")
 	s.Description = description

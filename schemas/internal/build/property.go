@@ -94,7 +94,6 @@ func (b properties) kind(t reflect.Type) []*jsonschema.Schema {
 	}
 }
 
-// structure returns the schema of a mapping with fixed keys.
 func (b properties) structure(t reflect.Type) *jsonschema.Schema {
 	s := object("")
 	for _, f := range document.Fields(t) {
@@ -168,8 +167,6 @@ func (b properties) define(t *resource.Type, definitions jsonschema.Definitions)
 
 func propertyName(t *resource.Type, p resource.Property) string { return t.Name + "." + p.Key }
 
-// mapping returns the schema of a mapping of the properties of a type, except some. Only one of a
-// property and its aliases is allowed.
 func mapping(t *resource.Type, without ...string) *jsonschema.Schema {
 	s := object("")
 	for _, p := range t.Properties {

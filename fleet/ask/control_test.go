@@ -1,4 +1,4 @@
-package fleetcmd
+package ask_test
 
 import (
 	"context"
@@ -7,18 +7,21 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/model"
 )
 
 // lagging is a bucket with one document and a stale replica.
-type lagging struct{ current model.Entry }
+type lagging struct {
+	ask.ControlBucket
+	current model.Entry
+}
 
 func (l *lagging) Current(context.Context, string) (model.Entry, error) { return l.current, nil }
 
 func (l *lagging) Replace(_ context.Context, key string, revision uint64, value []byte) (uint64, error) {
 	if revision != l.current.Revision {
-		return 0, kvstore.ErrControlChanged
+		return 0, model.ErrControlChanged
 	}
 	l.current = model.Entry{Key: key, Revision: revision + 1, Value: value}
 
@@ -45,21 +48,21 @@ func TestUpdatesDoNotBelieveAServerThatLags(t *testing.T) {
 		}, `{"rack":"a","room":"b"}`},
 		"nothing to do": {func(now texts) (texts, bool) { return now, now["floor"] == "" }, `{"rack":"a"}`},
 	} {
-		b := &lagging{model.Entry{Revision: 2, Value: []byte(`{"rack":"a"}`)}}
-		u := updater[texts]{bucket: b, name: "labels", change: c.change, decode: func(value []byte) (texts, error) {
+		b := &lagging{current: model.Entry{Revision: 2, Value: []byte(`{"rack":"a"}`)}}
+		u := ask.Updater[texts]{Bucket: b, Name: "labels", Change: c.change, Decode: func(value []byte) (texts, error) {
 			if string(value) == `{}` {
 				return texts{}, nil
 			}
 			return texts{"rack": "a"}, nil
 		}}
-		out, _, _, err := u.update(t.Context(), fleet.Target{Node: "web01"})
+		out, err := u.Update(t.Context(), fleet.Target{Node: "web01"})
 		if err != nil || string(b.current.Value) != c.want || out.Revision != b.current.Revision {
 			t.Errorf("%s: %+v, %v: %s", name, out, err, b.current.Value)
 		}
 	}
 	broken := errors.New("broken")
-	u := updater[texts]{bucket: &lagging{}, decode: func([]byte) (texts, error) { return nil, broken }}
-	if _, _, _, err := u.update(t.Context(), fleet.Target{Node: "web01"}); !errors.Is(err, broken) {
+	u := ask.Updater[texts]{Bucket: &lagging{}, Decode: func([]byte) (texts, error) { return nil, broken }}
+	if _, err := u.Update(t.Context(), fleet.Target{Node: "web01"}); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }
