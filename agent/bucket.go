@@ -109,7 +109,6 @@ func someOf(keys []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
 }
 
-// unreadableKeys describes keys whose headers cannot be read, empty for none.
 func unreadableKeys(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -127,7 +126,6 @@ func deniedSubscription(denied error) string {
 	return "a change may be noticed late, and a request not at all: " + denied.Error()
 }
 
-// invalidKeys describes keys that are not valid for an assignment, empty for none.
 func invalidKeys(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -136,7 +134,6 @@ func invalidKeys(keys []string) string {
 	return bounds.Text("not a key of an assignment: " + someOf(keys) + " (write node.<node>.<name> or group.<group>.<name>; muster fleet rm removes it)")
 }
 
-// refusedAnswers describes the refused answers, empty for none.
 func refusedAnswers(count uint64) string {
 	if count == 0 {
 		return ""

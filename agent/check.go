@@ -51,7 +51,6 @@ func State(c config.Config) model.Problems {
 	return out.all
 }
 
-// problems collects problems of files.
 type problems struct{ all model.Problems }
 
 // add adds an error about a file. A missing file is not a problem, because a record may be removed while it

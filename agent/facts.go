@@ -14,9 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/facts"
 )
 
-// factCache contains the last gathered facts.
 type factCache struct {
-	// gather is Options.Facts.
 	gather func(ctx context.Context, dir string) (model.Facts, string, []error)
 	log    *slog.Logger
 	// changed is called when stable facts changed: the agent publishes them and evaluates the assignments
@@ -74,7 +72,7 @@ func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
 		tasks.Pause(ctx, min(lookEvery, time.Until(until)), nil)
 		stamp := facts.Stamp(dir)
 		if stamp == last {
-			f.renewFor(ctx, dir, stamp)
+			f.renew(ctx, dir)
 		}
 		last = stamp
 	}
@@ -82,10 +80,8 @@ func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
 
 // renew gathers the facts again if a fact file changed, so that a new assignment sees facts that were written
 // for it.
-func (f *factCache) renew(ctx context.Context, dir string) { f.renewFor(ctx, dir, facts.Stamp(dir)) }
-
-// renewFor gathers the facts for a stamp, like renew.
-func (f *factCache) renewFor(ctx context.Context, dir, now string) {
+func (f *factCache) renew(ctx context.Context, dir string) {
+	now := facts.Stamp(dir)
 	f.mu.Lock()
 	stamp, known := f.stamp, f.facts.Gathered > 0
 	f.mu.Unlock()

@@ -38,11 +38,11 @@ type loop struct {
 	requests *requests.Service
 	watch    Assignments
 	control  *desired.Control
-	// paused reports whether the node was paused at the last check.
-	paused   bool
 	bucket   bucketNotices
 	wakes    *wakes
-	progress *progress
+	// steps counts the steps for the watchdog. seen is the number at its last check.
+	steps atomic.Uint64
+	seen  uint64
 	// started is closed when the loop runs.
 	started chan struct{}
 	goal    status.Goal
@@ -67,11 +67,11 @@ func (l *loop) run(ctx, hard context.Context) {
 	all.Go(func() { l.assign(assigning) })
 	for ctx.Err() == nil && !l.result.Reached {
 		l.running.Lock()
-		l.progress.steps.Add(1)
+		l.steps.Add(1)
 		until := l.work(ctx, hard)
 		l.running.Unlock()
 		if !until.IsZero() {
-			l.sleep(ctx, until)
+			tasks.Pause(ctx, time.Until(until), l.wakes.signal)
 		}
 	}
 	stop()
@@ -84,14 +84,14 @@ func (l *loop) run(ctx, hard context.Context) {
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
 	m.NoteDrift(time.Now())
-	l.notePause(ctx, time.Now())
-	l.step("concluding health checks", func() { m.ConcludePasses(ctx) })
+	m.Pause(ctx, l.control.Paused(), time.Now())
+	l.step("concluding health checks", func() { m.Checks.ConcludePasses(ctx) })
 	switch now := time.Now(); {
 	case l.beginRequest(ctx, hard, now), l.synced && l.askForRuns(ctx, hard):
 	case m.RunNext(ctx, hard, now):
-	case m.BeginPasses(ctx, hard, now):
+	case m.Checks.BeginPasses(ctx, hard, now):
 	default:
-		next, end := l.next(now), l.endAt(now)
+		next, end := model.EarlierNonZero(m.Next(now), now.Add(longestSleep)), l.endAt(now)
 		if isOver(end, now) {
 			l.result = status.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
 		}
@@ -194,20 +194,6 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 	return known && l.control.IsSettled() || !now.Before(startBy)
 }
 
-// notePause checks whether the node is paused. All manifests run after a pause.
-func (l *loop) notePause(ctx context.Context, now time.Time) {
-	before, paused := l.paused, l.control.Paused()
-	if l.paused = paused != nil; before == l.paused {
-		return
-	}
-	if paused != nil {
-		l.log.InfoContext(ctx, "paused, only observing", "pause", paused.String(), "from", paused.From)
-	} else {
-		l.log.InfoContext(ctx, "resumed")
-	}
-	l.manifests.Pause(l.paused, now)
-}
-
 // step runs a part of the work. It returns false after a panic, which ends only this part.
 func (l *loop) step(task string, f func()) bool {
 	err := tasks.Guard(l.log, task, func() error { // Guard logs the panic
@@ -216,15 +202,6 @@ func (l *loop) step(task string, f func()) bool {
 	})
 
 	return err == nil
-}
-
-// sleep waits for a signal, at most until a time.
-func (l *loop) sleep(ctx context.Context, until time.Time) {
-	tasks.Pause(ctx, time.Until(until), l.wakes.signal)
-}
-
-func (l *loop) next(now time.Time) time.Time {
-	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns the time at which the goal is reached without further changes, or zero. It is not before
@@ -275,11 +252,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 	if r == nil {
 		return false
 	}
-	l.manifests.Ask(ctx, hard, runner.RunRequest{
-		ID: r.ID, Names: r.Manifests, Noop: r.Noop, MayBegin: r.MayBegin,
-		Begin: func() { r.Begin(hard) },
-		End:   func(runs []model.RequestedRun, err error) { r.End(hard, runs, err) },
-	})
+	l.manifests.Ask(ctx, hard, r.RunRequest, r)
 
 	return true
 }
@@ -325,22 +298,15 @@ func (w *wakes) retryNow() {
 	w.assignmentsChanged()
 }
 
-// progress counts the steps of the loop for the watchdog.
-type progress struct {
-	steps atomic.Uint64
-	// seen is the number of steps at the last check.
-	seen uint64
-}
-
 // Started is closed when the loop runs.
 func (a *Agent) Started() <-chan struct{} { return a.loop.started }
 
 // Alive reports whether the loop made a step since the last call or a run is in progress, which may take any
 // time. It wakes the loop for the next call. One goroutine calls it at intervals.
 func (a *Agent) Alive() bool {
-	steps := a.loop.progress.steps.Load()
-	moved := steps != a.loop.progress.seen
-	a.loop.progress.seen = steps
+	steps := a.loop.steps.Load()
+	moved := steps != a.loop.seen
+	a.loop.seen = steps
 	a.loop.wakes.signal.Notify()
 
 	return moved || a.runs.Any()

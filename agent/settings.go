@@ -19,14 +19,11 @@ import (
 	"github.com/musterfleet/muster/model/telemetry"
 )
 
-// settings contains the active configuration, which a reload changes.
 type settings struct {
 	mu     sync.Mutex
 	config Config
-	// groups are the operators' groups and their order.
 	groups model.Groups
-	// using is held while use is called.
-	using sync.Mutex
+	using  sync.Mutex
 }
 
 // get returns the configuration with all groups of the node, highest precedence first.
@@ -114,7 +111,6 @@ func (u *untrusted) note(why string) {
 	u.report.Node("", model.NodeRefused, "request: "+bounds.Text(strings.TrimPrefix(why, "request: ")))
 }
 
-// operators applies the pauses, labels and groups from operators.
 type operators struct {
 	control *desired.Control
 	// written is the bucket of control documents, nil for none. assignments is the bucket that is also
@@ -133,7 +129,7 @@ func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err e
 		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
 		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
 		Changed: func() {
-			by.show()
+			by.control.Show(a.status.SetControl)
 			by.holdGroups()
 			if by.takeGroups() {
 				a.config.warnUnsignable(context.Background(), a.log)
@@ -150,7 +146,7 @@ func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err e
 		},
 	})
 	if err == nil {
-		by.show()
+		by.control.Show(a.status.SetControl)
 		by.takeGroups()
 	}
 
@@ -191,18 +187,6 @@ func (o *operators) watchGroups() {
 	})
 }
 
-func (o *operators) show() { o.control.Show(o.status.SetControl) }
-
-// pauseText describes the active pause, empty for none.
-func (o *operators) pauseText() string {
-	if pause := o.control.Paused(); pause != nil {
-		return pause.String()
-	}
-
-	return ""
-}
-
-// follow keeps the control documents current until ctx ends.
 func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {
 	if o.written == nil {
 		return

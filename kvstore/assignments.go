@@ -29,7 +29,10 @@ type Assignments struct{ bucket }
 func NewAssignments(s *Store) Assignments {
 	name := s.Names.Manifests
 
-	return Assignments{bucket{series: newSeries(s, name), name: name, errChanged: ErrAssignmentChanged, entry: newAssignmentHeader}}
+	return Assignments{bucket{
+		series: newSeries(s, name), name: name, kind: "manifest ", errChanged: ErrAssignmentChanged, value: newAssignment, change: newAssignmentHeader,
+		check: func(_ context.Context, key string) error { return model.CheckKey(key) },
+	}}
 }
 
 // By returns a copy of s that records name as the author of its writes. The name is not verified.
@@ -46,7 +49,7 @@ func (s Assignments) Put(ctx context.Context, key string, value []byte) (uint64,
 		return 0, fmt.Errorf("%w: put it into a bundle", err)
 	}
 
-	return s.change(ctx, "put manifest "+key, key, value, false)
+	return s.put(ctx, "put manifest "+key, key, value, false)
 }
 
 // Replace stores a value, or a removal with a proof, if old is still the newest revision of its key.
@@ -56,51 +59,7 @@ func (s Assignments) Replace(ctx context.Context, old model.Entry, value []byte,
 		return 0, err
 	}
 
-	return s.change(ctx, fmt.Sprintf("replace revision %d of %s", old.Revision, old.Key), old.Key, value, removal, jetstream.WithExpectLastSequencePerSubject(old.Revision))
-}
-
-// Delete removes an assignment and returns the revision of the removal. It also stores a removal for
-// an unknown key, because a node may run an assignment of an earlier bucket. The proof is for nodes that
-// require signatures and may be nil. The error wraps model.ErrInvalidName.
-func (s Assignments) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
-	return s.change(ctx, "delete manifest "+key, key, proof, true)
-}
-
-func (s Assignments) change(ctx context.Context, what, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (uint64, error) {
-	err := model.CheckKey(key)
-	var revision uint64
-	if err == nil {
-		revision, err = s.write(ctx, key, value, isRemoval, opts...)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", what, err)
-	}
-
-	return revision, nil
-}
-
-// Get reads an assignment. The error wraps model.ErrNotFound, model.ErrInvalidName or
-// ErrServerHeaders.
-func (s Assignments) Get(ctx context.Context, key string) (model.Entry, error) {
-	return s.read(ctx, key, false)
-}
-
-// Current reads an assignment like Get, but waits up to a second for a lagging replica. The user needs
-// permission to write the key. The error wraps ErrLags if the replica still lags.
-func (s Assignments) Current(ctx context.Context, key string) (model.Entry, error) {
-	return s.read(ctx, key, true)
-}
-
-func (s Assignments) read(ctx context.Context, key string, isCurrent bool) (model.Entry, error) {
-	if err := model.CheckKey(key); err != nil {
-		return model.Entry{}, err
-	}
-	m, err := s.get(ctx, key, isCurrent)
-	if err != nil {
-		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
-	}
-
-	return newAssignment(key, m), nil
+	return s.put(ctx, fmt.Sprintf("replace revision %d of %s", old.Revision, old.Key), old.Key, value, removal, jetstream.WithExpectLastSequencePerSubject(old.Revision))
 }
 
 func newAssignment(key string, m Message) model.Entry {
@@ -204,7 +163,8 @@ func (s Assignments) DeleteInvalid(ctx context.Context, key string) (uint64, err
 	if !IsInvalidKey(key) || strings.ContainsAny(key, "*> \t\r\n") {
 		return 0, fmt.Errorf("%w: key %q", model.ErrInvalidName, key)
 	}
-	_, err := s.get(ctx, key, false)
+	m, err := s.store.Last(ctx, s.stream, KVSubject(s.name, key))
+	_, err = used(s.stream, m, err)
 	var revision uint64
 	if err == nil {
 		revision, err = s.write(ctx, key, nil, true)
@@ -273,18 +233,12 @@ func (s Assignments) History(ctx context.Context, key string) ([]model.Entry, er
 	return all, nil
 }
 
-// Latest returns at most most revisions of all keys, newest first, and reports whether the bucket has
-// more. It includes removals and invalid keys. Entries have no values, terms and digests. The bucket stores
-// 16 revisions of each key.
-func (s Assignments) Latest(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
-	return s.newest(ctx, most, false, true)
-}
-
-// Audit returns the newest revisions like Latest. If more revisions exist, one node or group gets a
-// quarter of the result unless the others cannot fill the rest. So a user with write access to one
-// cannot hide changes to the others.
+// Audit returns at most most revisions of all keys, newest first, and reports whether the bucket has more. It includes
+// removals and invalid keys. Entries have no values, terms and digests. The bucket stores 16 revisions of each key. If
+// more revisions exist, one node or group gets a quarter of the result unless the others cannot fill the rest. So a user
+// with write access to one cannot hide changes to the others.
 func (s Assignments) Audit(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
-	return s.newest(ctx, most, true, true)
+	return s.newest(ctx, most, true)
 }
 
 // Lost returns the keys that the bucket lost, of keys with the revisions that reachable nodes run: the bucket has neither

@@ -67,12 +67,16 @@ func (s series) StoredAt(ctx context.Context, sequence uint64) (time.Time, error
 type bucket struct {
 	series
 	name string
+	// kind precedes keys in messages.
+	kind string
+	// check returns an error for a key that the bucket does not take.
+	check func(ctx context.Context, key string) error
 	// by is the unverified author of writes.
 	by string
 	// errChanged reports that the key has a newer revision than the one to replace.
 	errChanged error
-	// entry decodes a revision.
-	entry func(key string, m Message) model.Entry
+	// value decodes a revision with its value, and change a revision in the list of changes.
+	value, change func(key string, m Message) model.Entry
 }
 
 func (b bucket) key(m Message) string { return strings.TrimPrefix(m.Subject, KVSubject(b.name, "")) }
@@ -93,16 +97,48 @@ func (b bucket) write(ctx context.Context, key string, value []byte, isRemoval b
 	return revision, err
 }
 
-// get reads the newest revision of a key. With isCurrent it waits up to a second for a lagging replica; the user then needs
-// permission to write the key. The error wraps model.ErrNotFound for a removed key, ErrUnreadable, ErrServerHeaders or ErrLags.
-func (b bucket) get(ctx context.Context, key string, isCurrent bool) (Message, error) {
-	read := b.store.Last
-	if isCurrent {
-		read = b.store.CurrentMessage
+// Delete stores the removal of a key and returns its revision, also for an unknown key: a node may run an
+// assignment of an earlier bucket. The proof is for nodes that require signatures and may be nil. The error
+// wraps model.ErrInvalidName.
+func (b bucket) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
+	return b.put(ctx, "delete "+b.kind+key, key, proof, true)
+}
+
+// put stores a value, or a removal with a proof, under a valid key. what describes the write in errors.
+func (b bucket) put(ctx context.Context, what, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (revision uint64, err error) {
+	if err = b.check(ctx, key); err == nil {
+		revision, err = b.write(ctx, key, value, isRemoval, opts...)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+
+	return revision, nil
+}
+
+// Get reads the newest revision of a key. The error wraps model.ErrNotFound for a removed key, with the
+// revision of the removal, and for an unknown key, with revision zero. It wraps ErrUnreadable or
+// ErrServerHeaders for a value that must not be used, and model.ErrInvalidName.
+func (b bucket) Get(ctx context.Context, key string) (model.Entry, error) {
+	return b.get(ctx, key, b.store.Last)
+}
+
+// Current reads a key like Get, but waits up to a second for a lagging replica. The user needs
+// permission to write the key. The error wraps ErrLags if the replica still lags.
+func (b bucket) Current(ctx context.Context, key string) (model.Entry, error) {
+	return b.get(ctx, key, b.store.CurrentMessage)
+}
+
+func (b bucket) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (Message, error)) (model.Entry, error) {
+	if err := b.check(ctx, key); err != nil {
+		return model.Entry{}, err
 	}
 	m, err := read(ctx, b.stream, KVSubject(b.name, key))
+	if m, err = used(b.stream, m, err); err != nil {
+		return model.Entry{Key: key, Revision: m.Sequence}, fmt.Errorf("%s%s: %w", b.kind, key, err)
+	}
 
-	return used(b.stream, m, err)
+	return b.value(key, m), nil
 }
 
 // scan yields the messages of some keys, which may contain wildcards, or of all keys.
@@ -144,10 +180,10 @@ const (
 
 var errTooMuch = errors.New("too much to look at")
 
-// newest returns at most most revisions, newest first, and reports whether the bucket may have more. With isShared, one
+// newest returns at most most revisions, newest first, and reports whether the bucket may have more. One
 // family gets a quarter of the result unless the other families cannot fill the rest. So a user with write access to one
 // family cannot hide changes to the others.
-func (b bucket) newest(ctx context.Context, most int, isShared, headersOnly bool) (all []model.Entry, more bool, err error) {
+func (b bucket) newest(ctx context.Context, most int, headersOnly bool) (all []model.Entry, more bool, err error) {
 	last, err := b.store.Last(ctx, b.stream, b.subject)
 	if errors.Is(err, model.ErrNotFound) {
 		return nil, false, nil
@@ -155,11 +191,10 @@ func (b bucket) newest(ctx context.Context, most int, isShared, headersOnly bool
 	if err != nil {
 		return nil, false, err
 	}
-	isEnough := func() bool { return !isShared && len(all) > most || isShared && fillsQuota(all, most) }
 	// The bucket may have dropped most revisions, so each window is wider than the previous one. When a window
 	// holds too much, the search continues inside it with smaller windows and ignores older revisions.
 	to, window, by, end, size := last.Sequence+1, uint64(max(most, 1)), uint64(widenWindow), uint64(1), 0
-	for to > end && len(all) < searchRevisions*most && size < searchBytes && !isEnough() {
+	for to > end && len(all) < searchRevisions*most && size < searchBytes && !fillsQuota(all, most) {
 		window = min(window, to-end)
 		older, bytes, err := b.between(ctx, to-window, to, searchRevisions*most-len(all), searchBytes-size, headersOnly)
 		switch {
@@ -174,9 +209,6 @@ func (b bucket) newest(ctx context.Context, most int, isShared, headersOnly bool
 	}
 	more = to > 1 || len(all) > most
 	slices.Reverse(all)
-	if !isShared {
-		return all[:min(len(all), most)], more, nil
-	}
 
 	return ShareByFamily(all, most, entryFamily), more, nil
 }
@@ -192,7 +224,7 @@ func (b bucket) between(ctx context.Context, from, to uint64, most, maxBytes int
 		if m.Sequence >= to {
 			break
 		}
-		all = append(all, b.entry(b.key(m), m))
+		all = append(all, b.change(b.key(m), m))
 		if size += messageSize(m); len(all) > most || len(all) > 1 && size > maxBytes {
 			return nil, 0, errTooMuch
 		}

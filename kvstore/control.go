@@ -18,7 +18,15 @@ type Control struct{ bucket }
 func NewControl(s *Store) Control {
 	name := s.Names.Control
 
-	return Control{bucket{series: newSeries(s, name), name: name, errChanged: model.ErrControlChanged, entry: newRefusable}}
+	b := Control{bucket{series: newSeries(s, name), name: name, errChanged: model.ErrControlChanged, value: newEntryBy, change: newRefusable}}
+	b.check = func(ctx context.Context, key string) error {
+		if !model.IsControlKey(key) {
+			return fmt.Errorf("%w: no control key", model.ErrInvalidName)
+		}
+		return b.there(ctx)
+	}
+
+	return b
 }
 
 // By returns a copy of b that records name as the author of its writes. The name is not verified.
@@ -31,36 +39,13 @@ func (b Control) By(name string) Control {
 // Put writes a control key and returns its revision. The last writer wins. The error wraps
 // model.ErrInvalidName for an invalid key, or model.ErrNotProvisioned if the bucket does not exist.
 func (b Control) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.change(ctx, "put", key, value, false)
+	return b.put(ctx, "put "+key, key, value, false)
 }
 
 // Replace writes a control key if its newest revision is still revision; use zero for a key that never
 // existed. Otherwise the error wraps model.ErrControlChanged. See Put for other errors.
 func (b Control) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
-	return b.change(ctx, "put", key, value, false, jetstream.WithExpectLastSequencePerSubject(revision))
-}
-
-// Delete deletes a control key and returns the revision of the deletion. The proof is for nodes that
-// require signatures and may be nil. See Put for errors.
-func (b Control) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
-	return b.change(ctx, "delete", key, proof, true)
-}
-
-func (b Control) change(ctx context.Context, verb, key string, value []byte, isRemoval bool, opts ...jetstream.PublishOpt) (revision uint64, err error) {
-	if !model.IsControlKey(key) {
-		err = fmt.Errorf("%w: no control key", model.ErrInvalidName)
-	}
-	if err == nil {
-		err = b.there(ctx)
-	}
-	if err == nil {
-		revision, err = b.write(ctx, key, value, isRemoval, opts...)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%s %s: %w", verb, key, err)
-	}
-
-	return revision, nil
+	return b.put(ctx, "put "+key, key, value, false, jetstream.WithExpectLastSequencePerSubject(revision))
 }
 
 // there returns an error that wraps model.ErrNotProvisioned if the bucket does not exist.
@@ -71,32 +56,6 @@ func (b Control) there(ctx context.Context) error {
 	}
 
 	return err
-}
-
-// Get reads a control key. The error wraps model.ErrNotFound for a deleted key, with the revision of
-// the deletion, and for a key that never existed, with revision zero. It wraps ErrUnreadable or
-// ErrServerHeaders for a value that must not be used.
-func (b Control) Get(ctx context.Context, key string) (model.Entry, error) {
-	return b.read(ctx, key, false)
-}
-
-// Current reads a control key like Get, but waits up to a second for a lagging replica. The user needs
-// permission to write the key. The error wraps ErrLags if the replica still lags. See Get for other
-// errors.
-func (b Control) Current(ctx context.Context, key string) (model.Entry, error) {
-	return b.read(ctx, key, true)
-}
-
-func (b Control) read(ctx context.Context, key string, isCurrent bool) (model.Entry, error) {
-	if err := b.there(ctx); err != nil {
-		return model.Entry{}, err
-	}
-	m, err := b.get(ctx, key, isCurrent)
-	if err != nil {
-		return model.Entry{Key: key, Revision: m.Sequence}, fmt.Errorf("%s: %w", key, err)
-	}
-
-	return newEntryBy(key, m), nil
 }
 
 // History returns the stored revisions of all control keys in the families, including deletions,
@@ -134,7 +93,7 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 		return nil, false, err
 	}
 
-	return b.newest(ctx, most, true, false)
+	return b.newest(ctx, most, false)
 }
 
 // Follow yields the newest revision of each control key, oldest first, and then each new revision

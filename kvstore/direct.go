@@ -95,6 +95,20 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	return m, nil
 }
 
+// Find reads the newest message of a subject or wildcard like Last, which may be a removal. found is false if there is
+// none. A message whose headers are unreadable has only a subject, and is Forged and Unreadable.
+func (s *Store) Find(ctx context.Context, stream, subject string) (m Message, found bool, err error) {
+	m, err = s.Last(ctx, stream, subject)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		return m, false, nil
+	case errors.Is(err, ErrUnreadable):
+		return Message{Subject: subject, Forged: true, Unreadable: true}, true, nil
+	default:
+		return m, err == nil, err
+	}
+}
+
 // lacksDirect reports whether a stream is missing or has no direct get. Last asks only after a timeout: while a client
 // subscribes to all subjects, the server does not report "no responders" for a missing stream.
 func (s *Store) lacksDirect(ctx context.Context, stream, subject string) bool {

@@ -10,7 +10,7 @@ func DecodeRegistration(n Names, subject string, data []byte) (Registered, error
 }
 
 // EncodeReport returns a report as it is in the stream.
-func EncodeReport(r model.Report) ([]byte, error) { return EncodeEvent(r) }
+func EncodeReport(r model.Report) ([]byte, error) { return Reports{}.Event(r) }
 
 // DecodeReport is the inverse of EncodeReport.
 func DecodeReport(n Names, subject string, data []byte) (model.Report, error) {

@@ -24,16 +24,12 @@ const maxUnreadableReason = 200
 // Facts yields the facts of some nodes, in any order. It skips nodes without stored facts. It may yield a node again if the
 // node stores its facts during the read. An error is the last item.
 func (b Nodes) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error] {
-	return nodeDocuments[model.NodeFacts]{
-		subject: Names.NodeFacts, decode: decodeFacts,
-		unreadable: func(node, reason string) model.NodeFacts { return model.NodeFacts{Node: node, Unreadable: reason} },
-	}.read(ctx, b, nodes)
+	return nodeDocuments[model.NodeFacts]{Names.NodeFacts, decodeFacts}.read(ctx, b, nodes)
 }
 
 type nodeDocuments[D any] struct {
-	subject    func(n Names, node string) string
-	decode     func(node string, m Message) D
-	unreadable func(node, reason string) D
+	subject func(n Names, node string) string
+	decode  func(node string, m Message) D
 }
 
 func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) iter.Seq2[D, error] {
@@ -66,20 +62,12 @@ func (d nodeDocuments[D]) read(ctx context.Context, b Nodes, nodes []string) ite
 func (d nodeDocuments[D]) readEach(ctx context.Context, b Nodes, nodes []string) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
 		for _, node := range nodes {
-			m, err := b.store.Last(ctx, b.stream, d.subject(b.store.Names, node))
-			var doc D
-			switch {
-			case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
-				continue
-			case errors.Is(err, ErrUnreadable):
-				doc = d.unreadable(node, err.Error())
-			case err != nil:
-				yield(doc, err)
+			m, found, err := b.store.Find(ctx, b.stream, d.subject(b.store.Names, node))
+			if err != nil {
+				yield(*new(D), err)
 				return
-			default:
-				doc = d.decode(node, m)
 			}
-			if !yield(doc, nil) {
+			if found && (!m.Deleted() || m.Forged) && !yield(d.decode(node, m), nil) {
 				return
 			}
 		}
@@ -113,22 +101,7 @@ const (
 // PutInventory stores the packed inventory of a node, without an expiry. An inventory above 64 KiB loses the versions, and
 // then packages, until it fits; Incomplete then has the reason.
 func (b Nodes) PutInventory(ctx context.Context, i model.Inventory) error {
-	err := model.CheckNode(i.Node, nil)
-	if err != nil {
-		return err
-	}
-	data, err := packInventory(i)
-	if err == nil {
-		err = b.store.Ready(ctx)
-	}
-	if err == nil {
-		_, err = b.store.Publish(ctx, NewMsg(b.store.Names.NodeInventory(i.Node), data))
-	}
-	if err != nil {
-		return fmt.Errorf("put inventory of node %s: %w", i.Node, err)
-	}
-
-	return nil
+	return b.put(ctx, "inventory", i.Node, Names.NodeInventory, func() ([]byte, error) { return packInventory(i) })
 }
 
 func packInventory(i model.Inventory) ([]byte, error) {
@@ -175,10 +148,7 @@ func compressInventory(i model.Inventory) ([]byte, error) {
 
 // Inventories yields the inventories of some nodes, see Facts.
 func (b Nodes) Inventories(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error] {
-	return nodeDocuments[model.Inventory]{
-		subject: Names.NodeInventory, decode: unpackInventory,
-		unreadable: func(node, reason string) model.Inventory { return model.Inventory{Node: node, Unreadable: reason} },
-	}.read(ctx, b, nodes)
+	return nodeDocuments[model.Inventory]{Names.NodeInventory, unpackInventory}.read(ctx, b, nodes)
 }
 
 // unpackInventory returns the inventory of a node. Nodes are not trusted, so it enforces all limits.

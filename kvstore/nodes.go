@@ -47,7 +47,7 @@ func (b Nodes) PutState(ctx context.Context, state model.NodeState, ttl time.Dur
 		opts = append(opts, jetstream.WithMsgTTL(stateTTL(ttl)))
 	}
 
-	return b.put(ctx, "state", state.Node, Names.NodeState, state, opts...)
+	return b.put(ctx, "state", state.Node, Names.NodeState, func() ([]byte, error) { return json.Marshal(state) }, opts...)
 }
 
 func stateTTL(ttl time.Duration) time.Duration { return WholeSeconds(max(minStateTTL, ttl)) }
@@ -61,35 +61,27 @@ func (b Nodes) MaxMessage() int64 {
 // PutFacts stores the facts of a node, without an expiry. The error wraps model.ErrTooLarge if the
 // bucket or the server rejects the size.
 func (b Nodes) PutFacts(ctx context.Context, node string, facts model.Facts) error {
-	return b.put(ctx, "facts", node, Names.NodeFacts, facts)
+	return b.put(ctx, "facts", node, Names.NodeFacts, func() ([]byte, error) { return json.Marshal(facts) })
 }
 
-func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, string) string, doc any, opts ...jetstream.PublishOpt) error {
+func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, string) string, encode func() ([]byte, error), opts ...jetstream.PublishOpt) error {
 	if err := model.CheckNode(node, nil); err != nil {
 		return err
 	}
-	data, err := json.Marshal(doc)
+	data, err := encode()
 	if err == nil {
 		err = b.store.Ready(ctx)
 	}
 	if err == nil {
-		err = b.checkSize(what, data)
+		if err = b.store.Sizes.Check(b.stream, what, data); err != nil {
+			err = fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names.Run("fleet init"))
+		}
 	}
 	if err == nil {
 		_, err = b.store.Publish(ctx, NewMsg(subject(b.store.Names, node), data), opts...)
 	}
 	if err != nil {
 		return fmt.Errorf("put %s of node %s: %w", what, node, err)
-	}
-
-	return nil
-}
-
-// checkSize returns an error if a document exceeds the limit of the bucket. The error wraps
-// model.ErrTooLarge and names the remedy.
-func (b Nodes) checkSize(what string, data []byte) error {
-	if err := b.store.Sizes.Check(b.stream, what, data); err != nil {
-		return fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names.Run("fleet init"))
 	}
 
 	return nil
@@ -106,7 +98,10 @@ func (b Nodes) State(ctx context.Context, node string) (model.Node, error) {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
 
-	return decodeState(node, m, time.Now())
+	var out model.Node
+	err = decodeState(&out, node, &m, time.Now())
+
+	return out, err
 }
 
 // FactsDocument returns the facts of a node as a document. The error wraps model.ErrNotFound or
@@ -138,17 +133,9 @@ func stateNode(n Names, subject string) string {
 	return node
 }
 
-// decodeState decodes the state of a node at a time. If it returns an error, the node is Unreadable. A state that
-// names another node is an error.
-func decodeState(node string, m Message, now time.Time) (model.Node, error) {
-	var r model.Node
-	err := decodeStateInto(&r, node, &m, now)
-
-	return r, err
-}
-
-// decodeStateInto decodes into r, which must be zero.
-func decodeStateInto(r *model.Node, node string, m *Message, now time.Time) error {
+// decodeState decodes the state of a node at a time into r, which must be zero. If it returns an error, the node is
+// Unreadable. A state that names another node is an error.
+func decodeState(r *model.Node, node string, m *Message, now time.Time) error {
 	r.Heard = m.Time
 	err := m.Refusal()
 	if err == nil {
@@ -231,17 +218,14 @@ func (b Nodes) complete(ctx context.Context, out map[string]*storedNode, listed 
 		if _, known := out[subject]; known {
 			continue
 		}
-		m, err := b.store.Last(ctx, b.stream, subject)
-		switch {
-		case errors.Is(err, ErrUnreadable):
-			m = Message{Subject: subject, Forged: true, Unreadable: true}
-		case errors.Is(err, model.ErrNotFound):
-			continue
-		case err != nil:
+		m, found, err := b.store.Find(ctx, b.stream, subject)
+		if err != nil {
 			return err
 		}
-		out[subject] = &storedNode{}
-		out[subject].decode(b.store.Names, m)
+		if found {
+			out[subject] = &storedNode{}
+			out[subject].decode(b.store.Names, m)
+		}
 	}
 
 	return nil
@@ -289,7 +273,7 @@ func (b Nodes) scan(ctx context.Context) (map[string]*storedNode, error) {
 func (s *storedNode) decode(n Names, m Message) {
 	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
-		_ = decodeStateInto(&s.Node, stateNode(n, m.Subject), &m, time.Now())
+		_ = decodeState(&s.Node, stateNode(n, m.Subject), &m, time.Now())
 	}
 }
 
@@ -308,8 +292,10 @@ func (b Nodes) Watch(ctx context.Context) iter.Seq2[model.NodeChange, error] {
 			}
 			node := stateNode(names, m.Subject)
 			c := model.NodeChange{Gone: m.Deleted() && !m.Forged}
-			if c.Node.Node = node; !c.Gone {
-				c.Node, _ = decodeState(node, m, time.Now()) // on error the node is Unreadable
+			if c.Gone {
+				c.Node.Node = node
+			} else {
+				_ = decodeState(&c.Node, node, &m, time.Now()) // on error the node is Unreadable
 			}
 			if !yield(c, nil) {
 				return

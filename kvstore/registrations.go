@@ -32,9 +32,6 @@ const (
 	withdrawnMax = 24 * time.Hour
 )
 
-// ErrInvalidRegistration is registration.ErrInvalid.
-var ErrInvalidRegistration = registration.ErrInvalid
-
 // RegistrationFilter selects registrations. An empty field or * matches everything.
 type RegistrationFilter struct {
 	Cluster, Protocol, Service, Node, Address string
@@ -82,7 +79,7 @@ func (f RegistrationFilter) subject(n Names) (string, error) {
 }
 
 // Register registers a service for its TTL, or renews its registration. The errors
-// wrap model.ErrInvalidName, ErrInvalidRegistration, model.ErrTooLarge, and model.ErrNotProvisioned where
+// wrap model.ErrInvalidName, registration.ErrInvalid, model.ErrTooLarge, and model.ErrNotProvisioned where
 // there is no stream of registrations.
 func (s Registrations) Register(ctx context.Context, r registration.Registration) error {
 	r.Protocol = model.ProtocolRegistration
@@ -91,7 +88,7 @@ func (s Registrations) Register(ctx context.Context, r registration.Registration
 		return err
 	}
 	if err := r.Validate().Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidRegistration, err)
+		return fmt.Errorf("%w: %w", registration.ErrInvalid, err)
 	}
 	data, err := json.Marshal(r)
 	if err == nil {
@@ -153,7 +150,7 @@ func (s Registrations) Services(ctx context.Context) ([]registration.Registratio
 }
 
 // Registrations returns the current registrations, the lowest priority number first. The error wraps
-// an ErrInvalidRegistration for each unreadable registration. The readable ones are returned anyway.
+// an registration.ErrInvalid for each unreadable registration. The readable ones are returned anyway.
 func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
 	found, problems, err := s.read(ctx, f)
 	if err != nil {
@@ -168,24 +165,24 @@ func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) 
 func decodeRegistration(n Names, m Message) (Registered, error) {
 	var r Registered
 	if m.Forged {
-		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, m.Refusal())
+		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, m.Refusal())
 	}
 	if err := model.DecodeStrict(m.Data, &r.Registration); err != nil {
-		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
+		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, err)
 	}
 	subject, err := registrationSubject(n, r.Registration)
 	switch {
 	case err != nil:
-		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
+		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, err)
 	case subject != m.Subject:
-		return r, fmt.Errorf("%w on %s: its subject would be %s", ErrInvalidRegistration, m.Subject, subject)
+		return r, fmt.Errorf("%w on %s: its subject would be %s", registration.ErrInvalid, m.Subject, subject)
 	case r.Protocol != model.ProtocolRegistration:
-		return r, fmt.Errorf("%w on %s: the protocol is %q", ErrInvalidRegistration, m.Subject, r.Protocol)
+		return r, fmt.Errorf("%w on %s: the protocol is %q", registration.ErrInvalid, m.Subject, r.Protocol)
 	case r.TTL <= 0:
-		return r, fmt.Errorf("%w on %s: the ttl is %s", ErrInvalidRegistration, m.Subject, r.TTL)
+		return r, fmt.Errorf("%w on %s: the ttl is %s", registration.ErrInvalid, m.Subject, r.TTL)
 	}
 	if err := r.Validate().Err(); err != nil {
-		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
+		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, err)
 	}
 	r.size = len(m.Data)
 	r.At = m.Time

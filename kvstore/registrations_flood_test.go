@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -55,7 +56,7 @@ func TestAFloodOfRegistrationsHidesNobody(t *testing.T) {
 		if of["web01"] != 1 || of["web02"] != 1 || of["evil"] != kvstore.MaxRegistrationsPerNode {
 			t.Errorf("registrations: %v", of)
 		}
-		if !errors.Is(err, kvstore.ErrInvalidRegistration) || strings.Count(err.Error(), "\n") > 10 ||
+		if !errors.Is(err, registration.ErrInvalid) || strings.Count(err.Error(), "\n") > 10 ||
 			!strings.Contains(err.Error(), "node evil registers more than 256 services, the others are left out") || !strings.Contains(err.Error(), "further ones of node evil are not reported for a while") {
 			t.Errorf("error = %.2000v", err)
 		}
@@ -175,7 +176,7 @@ func TestLargeRegistrationsAreBounded(t *testing.T) {
 		t.Errorf("watched: %v, %d problems", watched, problems)
 	}
 	all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
-	if len(all) != 17 || !errors.Is(err, kvstore.ErrInvalidRegistration) || !strings.Contains(err.Error(), want) {
+	if len(all) != 17 || !errors.Is(err, registration.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("read: %d, %v", len(all), err)
 	}
 	if named, err := s.FloodingRegistrations(t.Context()); err != nil || len(named) != 0 {

@@ -335,7 +335,7 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 	}
 	lines := shop("web01", "10.0.0.1", 1)
 	lines.Annotations["a"] = "x\ny"
-	if err := s.Register(t.Context(), lines); !errors.Is(err, kvstore.ErrInvalidRegistration) {
+	if err := s.Register(t.Context(), lines); !errors.Is(err, registration.ErrInvalid) {
 		t.Error(err)
 	}
 	large := shop("web01", "10.0.0.1", 1)
@@ -414,12 +414,12 @@ func TestLiesAreTold(t *testing.T) {
 		}
 		register(t, s, shop("web02", "10.0.0.2", 1))
 		all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
-		if !errors.Is(err, kvstore.ErrInvalidRegistration) || !strings.Contains(err.Error(), c.want) || len(all) != 1 {
+		if !errors.Is(err, registration.ErrInvalid) || !strings.Contains(err.Error(), c.want) || len(all) != 1 {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}
 	}
 	for _, err := range s.WatchRegistrations(t.Context(), kvstore.RegistrationFilter{Node: "web01"}) {
-		if !errors.Is(err, kvstore.ErrInvalidRegistration) {
+		if !errors.Is(err, registration.ErrInvalid) {
 			t.Error(err)
 		}
 		break
@@ -471,7 +471,7 @@ func FuzzDecodeRegistration(f *testing.F) {
 	f.Fuzz(func(t *testing.T, subject string, data []byte) {
 		r, err := kvstore.DecodeRegistration(names, subject, data)
 		if err != nil {
-			if !errors.Is(err, kvstore.ErrInvalidRegistration) {
+			if !errors.Is(err, registration.ErrInvalid) {
 				t.Error(err)
 			}
 			return
@@ -504,7 +504,7 @@ func TestRegistrationWithHeadersOfTheServer(t *testing.T) {
 			}
 			register(t, s, shop("web02", "10.0.0.2", 20))
 			all, err := s.Registrations(t.Context(), kvstore.RegistrationFilter{})
-			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, kvstore.ErrInvalidRegistration) || !errors.Is(err, kvstore.ErrServerHeaders) {
+			if len(all) != 2 || all[1].Node != "web02" || !errors.Is(err, registration.ErrInvalid) || !errors.Is(err, kvstore.ErrServerHeaders) {
 				t.Errorf("%+v, %v", all, err)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/model/registration"
 )
 
 const (
@@ -29,7 +31,7 @@ var ErrRegistrationsNotCurrent = errors.New("registrations are outdated")
 
 // WatchRegistrations yields the current registrations, then an empty Registered, and then each new,
 // renewed or ended one until ctx ends. Gone marks an ended one. The watch continues after an error
-// that wraps ErrInvalidRegistration or ErrRegistrationsNotCurrent. Registrations do not end in an
+// that wraps registration.ErrInvalid or ErrRegistrationsNotCurrent. Registrations do not end in an
 // outage: they stay until NATS has been back for their TTL. Any other error is the last item.
 func (s Registrations) WatchRegistrations(ctx context.Context, f RegistrationFilter) iter.Seq2[Registered, error] {
 	return func(yield func(Registered, error) bool) {
@@ -155,9 +157,9 @@ func (w *registrationView) accept(m Message) (problems []error) {
 		var over error
 		switch subjects := w.subjects[node]; {
 		case len(subjects) > MaxRegistrationsPerNode:
-			over = fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxRegistrationsPerNode)
+			over = fmt.Errorf("%w: node %s registers more than %d services, the others are left out", registration.ErrInvalid, node, MaxRegistrationsPerNode)
 		case w.bytes[node] > MaxRegistrationBytes:
-			over = fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxRegistrationBytes)
+			over = fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", registration.ErrInvalid, node, MaxRegistrationBytes)
 		default:
 			return problems
 		}

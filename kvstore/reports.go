@@ -155,7 +155,7 @@ func (s Reports) subjectOf(r model.Report) string {
 }
 
 func (s Reports) message(r model.Report) (*nats.Msg, error) {
-	data, err := EncodeEvent(r)
+	data, err := s.Event(r)
 	if err == nil {
 		err = s.store.Sizes.CheckMessage("report "+r.ID, data)
 	}
@@ -251,9 +251,6 @@ func (s Reports) NewestMessage(ctx context.Context) (model.StoredReports, error)
 
 	return s.read(m), nil
 }
-
-// Event is the function EncodeEvent as a method, for packages outside kvstore.
-func (Reports) Event(r model.Report) ([]byte, error) { return EncodeEvent(r) }
 
 // End returns the last sequence according to the leader of the stream, or 0 if the stream is empty. A lagging server may
 // answer direct gets with older messages.

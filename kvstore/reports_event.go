@@ -25,9 +25,9 @@ const sourcePrefix = "muster/node/"
 // ErrInvalidEvent reports an invalid CloudEvent, or one that is not from muster. It is permanent.
 var ErrInvalidEvent = errors.New("invalid event")
 
-// EncodeEvent returns a report as a CloudEvent in structured JSON, without empty attributes. The error
+// Event returns a report as a CloudEvent in structured JSON, without empty attributes. The error
 // wraps ErrInvalidEvent.
-func EncodeEvent(r model.Report) ([]byte, error) {
+func (Reports) Event(r model.Report) ([]byte, error) {
 	ce, err := newEvent(r)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,11 @@ func scanStream(ctx context.Context, s *Store, stream string, cfg jetstream.Orde
 		}
 		api := s.API.InUse()
 		if !api.IsOwn() {
-			scanByGets(ctx, s, stream, cfg, follow)(yield)
+			all := readStream(ctx, s, stream, cfg, follow)
+			if cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
+				all = newestOfSubjects(all)
+			}
+			all(yield)
 			return
 		}
 		ctx, done := s.Denials.Permitted(ctx, api.About(stream))
@@ -89,16 +93,8 @@ func scanPages(ctx context.Context, s *Store, q Query, batch int) iter.Seq2[Page
 	}
 }
 
-// scanByGets is scanStream by direct gets, for a joined account, which cannot use consumers.
-func scanByGets(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
-	if cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
-		return newestOfSubjects(readStream(ctx, s, stream, cfg, follow))
-	}
-
-	return readStream(ctx, s, stream, cfg, follow)
-}
-
-// readStream reads the stored messages. With follow it then polls for new ones.
+// readStream is scanStream by direct gets, for a joined account, which cannot use consumers. With follow it
+// polls for new messages.
 func readStream(ctx context.Context, s *Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		q := Query{Stream: stream, Subject: commonPattern(cfg.FilterSubjects), From: cfg.OptStartSeq}

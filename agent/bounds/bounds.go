@@ -69,7 +69,6 @@ func encodedLen(r rune) int {
 	}
 }
 
-// fits reports whether a document is not longer than limit, encoded.
 func fits(document any, limit int) bool {
 	b, err := json.Marshal(document)
 
@@ -118,7 +117,6 @@ func outputs(all map[string]any, most int) map[string]any {
 	return short
 }
 
-// shortened returns a transaction with nothing but short texts.
 func shortened(t *model.Transaction, limit int) *model.Transaction {
 	short := *t
 	short.Properties, short.Status, short.Outputs = nil, nil, nil

@@ -146,7 +146,6 @@ func Parse(name string, data []byte, defaults Config) (Config, error) {
 	return c, problems.Sorted().Err()
 }
 
-// field is one key of the configuration.
 type field struct {
 	key, doc string
 	restart  bool
@@ -221,7 +220,6 @@ func Example(c Config) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// isBlock reports whether YAML writes a value over several lines.
 func isBlock(v reflect.Value) bool {
 	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() > 0
 }

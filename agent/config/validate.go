@@ -67,7 +67,6 @@ func (c *Config) checkKeys() model.Problems {
 	return out
 }
 
-// isSubject reports whether a text is a subject without wildcards.
 func isSubject(text string) bool {
 	for token := range strings.SplitSeq(text, ".") {
 		if token == "" || strings.ContainsAny(token, "*> \t\r\n") {

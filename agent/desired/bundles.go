@@ -122,7 +122,6 @@ func (b *Bundles) obtain(ctx context.Context, key, digest, dir string) error {
 	return nil
 }
 
-// place moves an unpacked bundle to its directory and replaces the old one.
 func (b *Bundles) place(ctx context.Context, tree, dir string) error {
 	if err := errors.Join(b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir)); err != nil {
 		return err
@@ -197,12 +196,10 @@ const patience = 2 * time.Second
 // runsWait limits the wait of runs for a repeated download. A slow server must not block the node.
 const runsWait = time.Minute
 
-// fetch is a download with its goroutine.
 type fetch struct {
 	cancel context.CancelFunc
-	// temp is the directory of the unpacked files.
-	temp  string
-	began time.Time
+	temp   string
+	began  time.Time
 	// settled is set by the end of the download or by Open when it stops waiting, whichever is first. If the
 	// end is second, it calls Arrived, so that each result is used exactly once.
 	settled atomic.Bool

@@ -28,10 +28,9 @@ type ControlOptions struct {
 	// Path is the file of the accepted documents. If it is empty, they are only in memory, without Host.
 	Path string
 	// Source is nil if there is no bucket.
-	Source DocumentSource
-	Gate   *Gate
-	Clock  Clock
-	// Families returns the current families of the node.
+	Source   DocumentSource
+	Gate     *Gate
+	Clock    Clock
 	Families func() []string
 	// Changed is called by Run after possible changes. It must not block.
 	Changed func()
@@ -49,8 +48,7 @@ type Control struct {
 	// unstored means that memory and disk differ. Only Run uses it.
 	unstored bool
 
-	mu sync.Mutex
-	// documents are the active documents by key.
+	mu        sync.Mutex
 	documents map[string]controlDocument
 	// rejected are the rejected documents by key. Each is reported once.
 	rejected map[string]controlRejection
@@ -60,7 +58,6 @@ type Control struct {
 	unread error
 }
 
-// controlRejection is a rejected revision with the reason.
 type controlRejection struct {
 	revision uint64
 	at       time.Time
@@ -126,24 +123,6 @@ func (c *Control) Paused() *model.Paused {
 	return out
 }
 
-// PausedBy returns the revisions of all active pauses by key, nil for none.
-func (c *Control) PausedBy() map[string]uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out map[string]uint64
-	for key, d := range c.documents {
-		if d.pause == nil || c.left(d.pause) <= 0 {
-			continue
-		}
-		if out == nil {
-			out = map[string]uint64{}
-		}
-		out[key] = d.entry.Revision
-	}
-
-	return out
-}
-
 // forever is the remaining time of a pause without an end.
 const forever = time.Duration(1<<63 - 1)
 
@@ -153,18 +132,6 @@ func (c *Control) left(p *model.Pause) time.Duration {
 	}
 
 	return c.o.Clock.Until(p.Until, c.o.Gate.Demands())
-}
-
-// Labels returns the operators' labels of the node.
-func (c *Control) Labels() map[string]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := map[string]string{}
-	for _, d := range c.documents {
-		maps.Copy(out, d.labels)
-	}
-
-	return out
 }
 
 // Groups returns the operators' groups of the node, sorted by name, and their order.
@@ -179,37 +146,26 @@ func (c *Control) Groups() (out model.Groups) {
 	return out
 }
 
-// Unread returns the reason why the bucket cannot be read, nil if it can. The error is transient.
-func (c *Control) Unread() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.unread
-}
-
-// Rejected returns the reasons for rejected documents by key, nil for none.
-func (c *Control) Rejected() map[string]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.rejected) == 0 {
-		return nil
-	}
-	out := map[string]string{}
-	for key, r := range c.rejected {
-		out[key] = strings.TrimPrefix(r.why, key+": ")
-	}
-
-	return out
-}
-
 // Show calls set with the active pause, the revisions of all pauses by key, the labels, the reasons for
 // rejected documents by key, and the reason why the bucket cannot be read, empty if it can.
 func (c *Control) Show(set func(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string)) {
-	unread := ""
-	if err := c.Unread(); err != nil {
-		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
+	paused := c.Paused()
+	by, labels, rejected, unread := map[string]uint64{}, map[string]string{}, map[string]string{}, ""
+	c.mu.Lock()
+	for key, d := range c.documents {
+		if d.pause != nil && c.left(d.pause) > 0 {
+			by[key] = d.entry.Revision
+		}
+		maps.Copy(labels, d.labels)
 	}
-	set(c.Paused(), c.PausedBy(), c.Labels(), c.Rejected(), unread)
+	for key, r := range c.rejected {
+		rejected[key] = strings.TrimPrefix(r.why, key+": ")
+	}
+	if c.unread != nil {
+		unread = bounds.Text("what operators write about the node cannot be read: " + c.unread.Error())
+	}
+	c.mu.Unlock()
+	set(paused, by, labels, rejected, unread)
 }
 
 // Wake makes Run check the bucket and the time again.

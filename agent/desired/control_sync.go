@@ -79,13 +79,22 @@ func isPause(key string) bool {
 	return name == model.ControlPause
 }
 
-func (c *Control) isKnown(e model.Entry) bool {
+// known returns the active document of a key and its rejected revision, zero for none.
+func (c *Control) known(key string) (d controlDocument, r controlRejection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d, is := c.documents[e.Key]
-	r, was := c.rejected[e.Key]
 
-	return was && r.revision == e.Revision && r.at.Equal(e.Time) || !was && is && d.entry.Revision == e.Revision && d.entry.Time.Equal(e.Time)
+	return c.documents[key], c.rejected[key]
+}
+
+// isKnown reports whether a revision is the active or the rejected one.
+func (c *Control) isKnown(e model.Entry) bool {
+	d, r := c.known(e.Key)
+	if r.why != "" {
+		return r.revision == e.Revision && r.at.Equal(e.Time)
+	}
+
+	return d.isActive() && d.entry.Revision == e.Revision && d.entry.Time.Equal(e.Time)
 }
 
 // take reads a changed key and activates it. If it is rejected, the active document stays.
@@ -104,7 +113,6 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 // maxReads is the maximum number of pauses that are read at the same time.
 const maxReads = 16
 
-// newest is the result of a read of a key.
 type newest struct {
 	model.Entry
 	err error
@@ -150,7 +158,7 @@ func isOlder(e, inForce model.Entry) bool {
 
 // accept activates an entry unless it is rejected or older than the active one.
 func (c *Control) accept(ctx context.Context, e model.Entry, family string) (changed bool, err error) {
-	if before, inForce := c.inForce(e.Key); inForce && isOlder(e, before) {
+	if before, _ := c.known(e.Key); before.isActive() && isOlder(e, before.entry) {
 		return false, fmt.Errorf("%s: %w", e.Key, errLags)
 	}
 	d, err := decode(e)
@@ -174,20 +182,9 @@ func (c *Control) accept(ctx context.Context, e model.Entry, family string) (cha
 }
 
 func (c *Control) isBehind(announced model.Entry) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d, inForce := c.documents[announced.Key]
-	_, rejected := c.rejected[announced.Key]
+	d, r := c.known(announced.Key)
 
-	return inForce && !rejected && isOlder(d.entry, announced)
-}
-
-func (c *Control) inForce(key string) (model.Entry, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d, ok := c.documents[key]
-
-	return d.entry, ok
+	return d.isActive() && r.why == "" && isOlder(d.entry, announced)
 }
 
 // judge returns the reason why a document or its removal is rejected. Labels need no signature.
@@ -206,14 +203,14 @@ func (c *Control) judge(ctx context.Context, e model.Entry, family string) error
 // groups.
 func (c *Control) end(ctx context.Context, key string, families []string) (changed bool, err error) {
 	family, name, _ := model.SplitKey(key)
-	if before, inForce := c.inForce(key); inForce && slices.Contains(families, family) {
+	if before, _ := c.known(key); before.isActive() && slices.Contains(families, family) {
 		e, err := c.o.Source.Removal(ctx, key)
 		switch {
 		case errors.Is(err, model.ErrNotFound):
 			e = model.Entry{Key: key, Deleted: true}
 		case err != nil:
 			return false, err
-		case !e.Deleted || isOlder(e, before):
+		case !e.Deleted || isOlder(e, before.entry):
 			return false, fmt.Errorf("%s: %w", key, errLags)
 		}
 		if name != model.ControlLabels && c.o.Gate.Demands() {
@@ -279,10 +276,8 @@ func (c *Control) settle(ctx context.Context, state model.Sync, changed, complet
 	return err
 }
 
-// controlRecord is the record on disk.
 type controlRecord struct {
 	bucketRecord
-	// Keys are the active documents.
 	Keys map[string]model.Entry `json:"keys"`
 }
 
@@ -329,13 +324,15 @@ func CheckControl(path string) error {
 	return err
 }
 
-// controlDocument is an active pause, labels or groups document.
 type controlDocument struct {
 	entry  model.Entry
 	pause  *model.Pause
 	labels map[string]string
 	groups model.Groups
 }
+
+// isActive returns false for the zero value.
+func (d controlDocument) isActive() bool { return d.entry.Key != "" }
 
 // decode decodes the value of a key without verifying signatures. The error is permanent.
 func decode(e model.Entry) (controlDocument, error) {

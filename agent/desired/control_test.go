@@ -180,9 +180,11 @@ func running(t *testing.T, b *changing) (wake func(), is func(want map[string]ui
 	return c.Wake, func(want map[string]uint64) {
 		t.Helper()
 		synctest.Wait()
-		if by := c.PausedBy(); !maps.Equal(by, want) {
-			t.Errorf("paused by %v, want %v", by, want)
-		}
+		c.Show(func(_ *model.Paused, by map[string]uint64, _, _ map[string]string, _ string) {
+			if !maps.Equal(by, want) {
+				t.Errorf("paused by %v, want %v", by, want)
+			}
+		})
 	}
 }
 

@@ -16,10 +16,8 @@ import (
 
 // GateOptions configure a Gate.
 type GateOptions struct {
-	Host *host.Host
-	// Path is the file of accepted signatures.
-	Path string
-	// Policy returns the current policy.
+	Host   *host.Host
+	Path   string
 	Policy func() signed.Policy
 	// Times returns the times of the node's clock and of the server's clock. Expiry is checked by both.
 	Times func() (own, server time.Time)
@@ -33,7 +31,6 @@ type Gate struct {
 	seen trustRecord
 }
 
-// trustRecord is the record on disk.
 type trustRecord struct {
 	// Latest is the newest signing time. The clock does not go back before it.
 	Latest time.Time `json:"latest"`
@@ -237,7 +234,6 @@ func problem(name string, hint func(reason error) string, err error) error {
 	return err
 }
 
-// assignmentHint returns the remedy for an assignment or a removal.
 func assignmentHint(reason error) string {
 	switch reason {
 	case signed.ErrUnsigned:
@@ -269,12 +265,10 @@ func requestHint(action signed.Action) func(reason error) string {
 	}
 }
 
-// pauseHint returns the remedy for a pause or its removal.
 func pauseHint(error) string {
 	return "muster fleet pause or resume with --sign-key FILE, once for each key"
 }
 
-// groupsHint returns the remedy for groups.
 func groupsHint(error) string {
 	return "muster fleet group with --sign-key FILE, once for each key"
 }

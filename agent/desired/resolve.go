@@ -86,7 +86,6 @@ func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
 	return holds && err == nil, err
 }
 
-// openBundle returns the directory and the manifest of an unpacked bundle.
 type openBundle func(ctx context.Context, key, digest string) (dir string, manifest []byte, err error)
 
 // resolve creates the resources and the graph of a version. Permanent errors are model.Problems. Other errors
@@ -115,23 +114,12 @@ func (t *turn) resolve(ctx context.Context, v *Version, open openBundle) (*Resol
 	if out.Graph, err = plan.Build(out.Resources, nil); err != nil {
 		return nil, err
 	}
-	t.warn(ctx, v, out.Warnings)
 	out.Interval = shortest(v.Interval.Std(), out.Resources)
 	out.monitored = slices.ContainsFunc(out.Resources, func(res *resource.Resource) bool {
 		return len(res.Meta().HealthChecks) > 0 || res.Expand != nil
 	})
 
 	return out, nil
-}
-
-// warn logs the warnings of a version once.
-func (t *turn) warn(ctx context.Context, v *Version, warnings model.Problems) {
-	if !t.warned.isNew(v.Entry, warnings.Error()) {
-		return
-	}
-	for _, w := range warnings {
-		t.o.Log.WarnContext(ctx, "manifest", "key", v.Entry.Key, "revision", v.Entry.Revision, "warning", w.Error())
-	}
 }
 
 func (t *turn) refresh(ctx context.Context, u *unit) bool {
@@ -141,7 +129,7 @@ func (t *turn) refresh(ctx context.Context, u *unit) bool {
 		return err
 	})
 	if err == nil {
-		err = t.conflicts(u.key, fresh.Resources).Err()
+		err = t.View().Conflicts(u.key)(fresh.Resources).Err()
 	}
 	if err != nil {
 		u.stale = t.handleInvalid(ctx, u, u.active.Entry, err)
@@ -178,9 +166,7 @@ type Version struct {
 	// Resolution is its last resolution, nil before the first.
 	Resolution *Resolution
 
-	// sum is the digest of the value.
-	sum string
-	// whenAt is the position of the condition.
+	sum    string
 	whenAt model.Position
 }
 
@@ -289,7 +275,6 @@ func parse(e model.Entry) (*Version, model.Problems) {
 	return v, nil
 }
 
-// outageKey is the key of the outage recorder in a context.
 type outageKey struct{}
 
 // outage records failed reads of data from outside the node.
@@ -325,7 +310,7 @@ func ObserveKV(get func(ctx context.Context, bucket, key string) ([]byte, error)
 // false or it has expired. Permanent errors are model.Problems.
 func Try(ctx context.Context, o SetOptions, in Input, e model.Entry) (v *Version, holds bool, err error) {
 	arrived := tasks.NewSignal()
-	s := &Set{o: o, warned: newWarnings(), bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
+	s := &Set{o: o, bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
 	defer s.bundles.Close(context.WithoutCancel(ctx))
 	v, problems := parse(e)
 	if problems != nil {

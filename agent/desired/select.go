@@ -8,13 +8,11 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// candidate is a version that may become active.
 type candidate struct {
 	unit    *unit
 	rank    int
 	version *Version
-	// rest are the following units of the name.
-	rest []*unit
+	rest    []*unit
 }
 
 // compare orders candidates in run order: by family, priority and name.

@@ -6,7 +6,6 @@ package desired
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -73,7 +72,6 @@ type Set struct {
 	// order contains the units with an active version in run order.
 	order  []*unit
 	bucket bucketRecord
-	warned *warnings
 	held   holds
 	inbox  inbox
 }
@@ -84,7 +82,7 @@ func OpenSet(o SetOptions) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}
@@ -121,31 +119,6 @@ func (s *Set) Memory() model.Memory {
 	}
 
 	return m
-}
-
-// warnings are the last logged warnings by key.
-type warnings struct {
-	mu    sync.Mutex
-	texts map[string]string
-}
-
-func newWarnings() *warnings { return &warnings{texts: map[string]string{}} }
-
-// isNew reports whether a text differs from the last one of a revision.
-func (w *warnings) isNew(e model.Entry, text string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	text = fmt.Sprint(e.Revision, text)
-	before := w.texts[e.Key]
-	w.texts[e.Key] = text
-
-	return before != text
-}
-
-func (w *warnings) forget(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.texts, key)
 }
 
 // holds counts the runs with a bundle, by digest.
@@ -192,7 +165,6 @@ func (s *Set) next() (next time.Time) {
 	return next
 }
 
-// untilEnd returns the time until a version expires.
 func (s *Set) untilEnd(v *Version) time.Duration {
 	return s.o.Clock.Until(v.Expires, s.o.Gate.Demands())
 }
@@ -207,18 +179,6 @@ func (s *Set) RetryNow(now time.Time) {
 			u.retry.wait.Reset()
 		}
 	}
-}
-
-// conflicts returns the resources that an active manifest of another key declares differently.
-func (s *Set) conflicts(key string, found []*resource.Resource) model.Problems {
-	taken := plan.Claims{}
-	for _, u := range s.order {
-		if u.key != key {
-			taken.Add(u.key, u.active.Resolution.Resources)
-		}
-	}
-
-	return taken.Conflicts(found)
 }
 
 // save writes changed records to disk. It logs a failed write: the node continues with its memory.

@@ -19,7 +19,6 @@ import (
 type Facts struct {
 	// Values is nil until the facts are gathered.
 	Values model.Facts
-	// Stable is the digest of the stable facts.
 	Stable string
 	// Gathered is the number of times that the facts were gathered.
 	Gathered int
@@ -73,9 +72,8 @@ type Activation struct {
 type Rejection struct {
 	Entry model.Entry
 	// Digest is the digest of its value, which the entry may lack.
-	Digest   string
-	Problems model.Problems
-	// Remaining describes what stays active.
+	Digest    string
+	Problems  model.Problems
 	Remaining string
 }
 
@@ -164,7 +162,6 @@ func (t *turn) isLost(key string) bool {
 
 func (t *turn) unassign(ctx context.Context, u *unit) {
 	delete(t.units, u.key)
-	t.warned.forget(u.key)
 	t.result.Unassigned = append(t.result.Unassigned, u.key)
 	if err := t.store.remove(u.key); err != nil {
 		t.o.Log.ErrorContext(ctx, "cannot remove stored assignment", "manifest", u.key, "error", err)
@@ -281,6 +278,9 @@ func (t *turn) activate(ctx context.Context) {
 		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
 		if u.setActive(v) {
 			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
+			for _, w := range v.Resolution.Warnings {
+				t.o.Log.WarnContext(ctx, "manifest", "key", u.key, "revision", v.Entry.Revision, "warning", w.Error())
+			}
 		}
 	}
 	for _, u := range was {

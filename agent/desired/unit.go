@@ -20,7 +20,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// unit is one key of the bucket on this node.
 type unit struct {
 	key, family, name string
 	// record is the record on disk. unsaved means that the file differs.
@@ -36,9 +35,8 @@ type unit struct {
 	rejudge bool
 	// versions are the versions of the read candidates.
 	versions []*Version
-	// active is the active version, nil for none.
-	active *Version
-	retry  retry
+	active   *Version
+	retry    retry
 	// late is the reason why the newest version is not active. stale is the reason why the active version has
 	// an old resolution.
 	late, stale reason
@@ -55,14 +53,11 @@ type reason struct {
 
 // retry schedules retries of a transient error.
 type retry struct {
-	// at is the time of the next retry; zero is never.
-	at   time.Time
-	wait tasks.Backoff
-	// reported is the last reported error.
+	at       time.Time
+	wait     tasks.Backoff
 	reported string
 }
 
-// clear forgets the error.
 func (r *retry) clear() { *r = retry{} }
 
 // plan schedules a retry after at most longest, unless one is scheduled. The delay starts now, because the
@@ -120,7 +115,6 @@ func (u *unit) candidates() []model.Entry {
 	return out
 }
 
-// sameEntry reports whether two entries are one revision of a key.
 func sameEntry(a, b model.Entry) bool {
 	return a.Revision == b.Revision && string(a.Value) == string(b.Value) && (a.Value != nil || a.Digest == b.Digest)
 }
@@ -229,7 +223,6 @@ func (r reason) String() string {
 
 func (r reason) isZero() bool { return r == reason{} }
 
-// reasonOf converts an error to a reason.
 func reasonOf(err error) reason {
 	if problems, invalid := model.FindProblems(err); invalid {
 		return reason{rejected: true, text: bounds.Problems(problems)}
@@ -238,7 +231,6 @@ func reasonOf(err error) reason {
 	return reason{text: bounds.Text(err.Error())}
 }
 
-// record is the stored record of an assignment.
 type record struct {
 	Key string `json:"key"`
 	// Good is the last version that resolved.
@@ -252,7 +244,6 @@ type record struct {
 	Refused []rejection `json:"refused,omitempty"`
 }
 
-// rejection is a rejected version.
 type rejection struct {
 	Revision uint64 `json:"revision"`
 	Sum      string `json:"sum"`
@@ -263,7 +254,6 @@ func (r rejection) is(e model.Entry) bool {
 	return r.Revision == e.Revision && r.Sum == sumOf(e)
 }
 
-// bucketRecord is the stored state of the bucket.
 type bucketRecord struct {
 	// Stream and Kept are the fields of model.Sync.
 	Stream time.Time `json:"stream,omitzero"`

@@ -29,7 +29,6 @@ type Writers interface {
 	Close()
 }
 
-// flap is the state of a resource that flaps.
 type flap struct {
 	state model.FlappingState
 	// writers is nil without a search for writers.
@@ -143,7 +142,6 @@ func (f *follower) paths() (out []string) {
 	return out
 }
 
-// unit returns the watched unit of a resource, empty for none.
 func (f *follower) unit() string {
 	for _, p := range f.points {
 		if p.Kind == watch.Unit {

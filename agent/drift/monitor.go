@@ -26,8 +26,7 @@ type Options struct {
 	// IsToCome reports whether a run in progress still has to process a resource: an event may be the
 	// change of the run. Nil means never.
 	IsToCome func(key string, ref model.Ref) bool
-	// Look reads the entry at a path.
-	Look func(path string) (files.Entry, error)
+	Look     func(path string) (files.Entry, error)
 	// Wake is called after an event. It does not block.
 	Wake func()
 	// Listen starts to observe the writers of paths. It may be nil.
@@ -54,7 +53,6 @@ type Monitor struct {
 	events events
 }
 
-// id identifies a resource of a node.
 type id struct {
 	key string
 	ref model.Ref
@@ -110,7 +108,6 @@ func (f *Manifest) points() map[model.Ref][]watch.Point {
 	return out
 }
 
-// followed holds the resources of a manifest.
 type followed struct {
 	limits    model.Flapping
 	resources map[model.Ref]*follower
@@ -123,7 +120,6 @@ type sighting struct {
 	unchecked bool
 }
 
-// follower is the state of one resource.
 type follower struct {
 	points  []watch.Point
 	watches []watch.Watch
@@ -140,8 +136,7 @@ type follower struct {
 	backoff backoff
 	// putOff is the time until which a limit delays the repair.
 	putOff time.Time
-	// flap is nil if the resource does not flap.
-	flap *flap
+	flap   *flap
 }
 
 // DefaultPoll is the poll interval of a resource without a poll property.
@@ -224,7 +219,6 @@ func (f *follower) close() {
 	f.watches = nil
 }
 
-// waits returns the time until which events of a resource wait.
 func (f *follower) waits() time.Time {
 	return model.LaterTime(model.LaterTime(f.backoff.until, f.putOff), f.retry.held)
 }
@@ -311,7 +305,6 @@ type event struct {
 	points []string
 }
 
-// isOnlyAt reports whether path is the only changed point.
 func (e event) isOnlyAt(path string) bool {
 	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
 }
@@ -360,9 +353,7 @@ type unwatched struct {
 	cause error
 }
 
-// polling is the polling of a resource that cannot be watched.
 type polling struct {
-	// reason is nil for a watched resource.
 	reason error
 	every  time.Duration
 	next   time.Time

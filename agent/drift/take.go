@@ -120,7 +120,6 @@ func (m *Monitor) gather(now time.Time) {
 	}
 }
 
-// isToCome reports whether a run in progress still has to process a resource.
 func (m *Monitor) isToCome(i id) bool { return m.o.IsToCome != nil && m.o.IsToCome(i.key, i.ref) }
 
 // poll reports whether a watched file of the resource was written, and why a watch failed.
@@ -174,7 +173,6 @@ const (
 	maxHeld = time.Minute
 )
 
-// retry schedules the next attempt of a failed resource.
 type retry struct {
 	// failed reports whether the last attempt failed. retried reports whether the next drift is a
 	// retry: no watch reported a change since.

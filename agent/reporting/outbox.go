@@ -30,19 +30,21 @@ type OutboxOptions struct {
 	MaxBytes int64
 	// Dropped returns the report about dropped ones. It must not call the outbox.
 	Dropped func(Lost) model.Report
-	// Log gets the errors of the disk.
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
 // Outbox keeps reports in order. It is safe for concurrent use, by one process
-// at a time. Its queue has the reports, its syncer makes them durable.
+// at a time.
 type Outbox struct {
 	ready tasks.Signal
-	sync  *syncer
+	// due is notified when a sync is wanted.
+	due tasks.Signal
 
-	mu sync.Mutex
-	// mu guards queue.
-	queue *queue
+	// mu guards the fields below. begun is the time of the last sync. unsynced tracks sync errors.
+	mu       sync.Mutex
+	queue    *queue
+	begun    time.Time
+	unsynced outage
 }
 
 // OpenOutbox opens or creates an outbox. It truncates a record that a kill left incomplete: the record
@@ -57,7 +59,7 @@ func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{ready: tasks.NewSignal(), sync: newSyncer(o.Log)}
+	b := &Outbox{ready: tasks.NewSignal(), due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: o.Log}}
 	b.queue = &queue{store: s, maxBytes: o.MaxBytes, dropped: o.Dropped, ready: b.ready, unwritable: outage{log: o.Log}, log: o.Log}
 	if err := b.queue.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox: %w", err), s.close())
@@ -74,7 +76,7 @@ func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if seq, err = b.queue.append(r); err == nil && b.sync.isDue() {
+	if seq, err = b.queue.append(r); err == nil && time.Since(b.begun) > syncEvery {
 		b.SyncSoon()
 	}
 
@@ -87,27 +89,31 @@ func (b *Outbox) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-b.sync.due:
+		case <-b.due:
 			_ = b.Sync() // what fails stays in memory, and is logged
 		}
 	}
 }
 
 // SyncSoon requests a sync by Run and returns at once.
-func (b *Outbox) SyncSoon() { b.sync.due.Notify() }
+func (b *Outbox) SyncSoon() { b.due.Notify() }
 
 // Sync makes all reports durable and notifies Ready. If the disk fails, the reports stay in memory,
 // Next returns them from there, and Sync returns an error and logs the start of the failure. Other
 // goroutines may append during a sync.
 func (b *Outbox) Sync() error {
 	b.mu.Lock()
-	tails := b.sync.begin(b.queue)
+	b.begun = time.Now()
+	b.queue.flush()
+	tails := b.queue.store.unsynced()
 	b.mu.Unlock()
-	syncAll(tails)
+	for i := range tails {
+		tails[i].err = tails[i].segment.file.Sync() // even if the file was closed in the meantime
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return b.sync.end(b.queue, tails)
+	return b.endSync(tails)
 }
 
 // Next returns the oldest waiting reports, at most max of them, without removing them. It
@@ -157,46 +163,22 @@ func (b *Outbox) Ready() tasks.Signal { return b.ready }
 
 // Close makes all reports durable and closes the files.
 func (b *Outbox) Close() error {
+	err := b.Sync()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	tails := b.sync.begin(b.queue)
-	syncAll(tails)
 
-	return errors.Join(b.sync.end(b.queue, tails), b.queue.store.close())
+	return errors.Join(err, b.queue.store.close())
 }
 
 // syncEvery is how old a report of a long run may become before it is synced and
 // published.
 const syncEvery = time.Second
 
-// syncer makes the reports of a queue durable with begin, syncAll and end. Other goroutines may use
-// the queue during syncAll.
-type syncer struct {
-	// due is notified when a sync is wanted.
-	due tasks.Signal
-	// begun is the time of the last begin. unsynced tracks sync errors. The caller that has the queue
-	// guards both.
-	begun    time.Time
-	unsynced outage
-}
-
-func newSyncer(log *slog.Logger) *syncer {
-	return &syncer{due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: log}}
-}
-
-func (s *syncer) isDue() bool { return time.Since(s.begun) > syncEvery }
-
-func (s *syncer) begin(q *queue) []syncing {
-	s.begun = time.Now()
-	q.flush()
-
-	return q.store.unsynced()
-}
-
-// end records the result of a sync and notifies Ready. It ignores errors of segments that were
+// endSync records the result of a sync and notifies Ready. It ignores errors of segments that were
 // dropped, or that another sync made durable, in the interval: their files may be removed.
-func (s *syncer) end(q *queue, all []syncing) (err error) {
-	defer q.ready.Notify()
+func (b *Outbox) endSync(all []syncing) (err error) {
+	q := b.queue
+	defer b.ready.Notify()
 	for _, done := range all {
 		if done.err == nil {
 			done.segment.durable = max(done.segment.durable, done.last)
@@ -204,7 +186,7 @@ func (s *syncer) end(q *queue, all []syncing) (err error) {
 			err = errors.Join(err, done.err)
 		}
 	}
-	s.unsynced.note(err, "cannot sync the outbox; reports wait, will retry")
+	b.unsynced.note(err, "cannot sync the outbox; reports wait, will retry")
 	if q.unwritable.failing {
 		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(q.waiting)-q.written()))
 	}
@@ -215,7 +197,6 @@ func (s *syncer) end(q *queue, all []syncing) (err error) {
 	return nil
 }
 
-// syncing is a segment that is synced up to a report, while others are appended.
 type syncing struct {
 	segment *segment
 	last    uint64
@@ -230,13 +211,6 @@ func (s *store) unsynced() (all []syncing) {
 	}
 
 	return all
-}
-
-// syncAll needs no lock: a file may be closed concurrently.
-func syncAll(all []syncing) {
-	for i := range all {
-		all[i].err = all[i].segment.file.Sync()
-	}
 }
 
 // Stats are figures of an outbox.

@@ -44,8 +44,7 @@ type Reporter struct {
 	mu sync.Mutex
 	// results are not reported again.
 	results results
-	// runs holds the current runs by id.
-	runs map[string]*currentRun
+	runs    map[string]*currentRun
 }
 
 // ReporterOptions are what a Reporter is made from.
@@ -61,7 +60,6 @@ func NewReporter(o ReporterOptions) *Reporter {
 	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
 }
 
-// currentRun counts the transactions of a run.
 type currentRun struct {
 	// reported counts the transactions that were reported, unchanged the others by the run
 	// that reported the same.
@@ -136,7 +134,6 @@ func (p *Reporter) begin(t *model.Transaction, now time.Time) (run *currentRun, 
 	return run, true
 }
 
-// run returns the counts of a current run, nil if it reported nothing.
 func (p *Reporter) run(runID string) *currentRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +263,6 @@ const (
 // manifest. A restart clears them, so the agent reports them once more.
 type results map[string]map[model.Ref]result
 
-// result is a reported result.
 type result struct {
 	digest [sha256.Size]byte
 	runID  string

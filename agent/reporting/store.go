@@ -21,7 +21,6 @@ import (
 // ErrFormat reports an outbox that another version of muster wrote.
 var ErrFormat = errors.New("unknown format of the outbox")
 
-// store is the directory of segments.
 type store struct {
 	dir  string
 	lock *os.File
@@ -196,7 +195,6 @@ func (s *store) removeFinished(noticed bool) (err error) {
 	return err
 }
 
-// close unlocks the directory and closes the files.
 func (s *store) close() (err error) {
 	if s.lock != nil {
 		err = unlockDir(s.lock)
@@ -250,7 +248,6 @@ type segment struct {
 	dropped, damaged bool
 }
 
-// openSegment opens the segment of a class with a first seq, or creates it.
 func openSegment(dir string, c class, first uint64) (*segment, error) {
 	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("%020d%s", first, c.suffix())), os.O_RDWR|os.O_CREATE, 0o600)
 
@@ -390,7 +387,6 @@ func (r record) line() []byte {
 	return b
 }
 
-// checksum returns the CRC-32C of a line, in hex.
 func checksum(line []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(line[8:], crc32.MakeTable(crc32.Castagnoli)))
 }

@@ -11,11 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -40,38 +38,21 @@ func isCancel(data []byte) bool {
 	return err == nil && e.Statement.Action == signed.Cancel
 }
 
-// canceller accepts cancels of requests.
-type canceller struct {
-	open      func(ctx context.Context, data []byte, action signed.Action) (desired.Opened, error)
-	untrusted func(why string)
-	expired   func(at time.Time) error
-	report    func(model.EnsureResponse)
-	log       *slog.Logger
-	rejected  *telemetry.RateLimitedLog
-
-	store     *store
-	early     *earlyCancels
-	queue     *queue
-	responder *responder
-	// accepting prevents a request from being accepted while its cancel is accepted.
-	accepting sync.Mutex
-}
-
 // cancel accepts a cancel, and calls respond with the latest and the later responses to the named
 // request. The response to a rejected cancel has an error and no phase: a phase describes the request.
-func (c *canceller) cancel(ctx context.Context, data []byte, isCommand bool, respond func(model.EnsureResponse)) error {
+func (s *Service) cancel(ctx context.Context, data []byte, isCommand bool, respond func(model.EnsureResponse)) error {
 	var parsed model.CancelRequest
-	err := tasks.Guard(c.log, "accepting a cancel", func() (err error) {
-		if parsed, err = c.openCancel(ctx, data); err == nil {
-			err = c.apply(ctx, cancelled{parsed}, isCommand, respond)
+	err := tasks.Guard(s.o.Log, "accepting a cancel", func() (err error) {
+		if parsed, err = s.openCancel(ctx, data); err == nil {
+			err = s.apply(ctx, cancelled{parsed}, isCommand, respond)
 		}
 		return err
 	})
 	if err == nil {
 		return nil
 	}
-	c.rejected.Log(ctx, c.log, slog.LevelWarn, "cancel rejected", "id", parsed.Request, "error", err)
-	response := c.responder.response(&request{ID: parsed.Request})
+	s.rejected.Log(ctx, s.o.Log, slog.LevelWarn, "cancel rejected", "id", parsed.Request, "error", err)
+	response := s.responder.response(&request{ID: parsed.Request})
 	response.Error = err.Error()
 	respond(response)
 
@@ -80,20 +61,20 @@ func (c *canceller) cancel(ctx context.Context, data []byte, isCommand bool, res
 
 // openCancel decodes the cancel of a message, which may be signed. With an error it returns the part
 // that it could decode.
-func (c *canceller) openCancel(ctx context.Context, data []byte) (model.CancelRequest, error) {
-	opened, err := c.open(ctx, data, signed.Cancel)
+func (s *Service) openCancel(ctx context.Context, data []byte) (model.CancelRequest, error) {
+	opened, err := s.o.Open(ctx, data, signed.Cancel)
 	parsed, invalid := model.DecodeCancelRequest(opened.Request)
 	if err == nil {
 		err = opened.Stale
 	}
 	switch {
 	case err != nil:
-		c.untrusted(err.Error())
+		s.o.Untrusted(err.Error())
 		return parsed, err
 	case invalid != nil:
 		return parsed, invalid
 	}
-	if why := c.expired(parsed.Expires); why != nil {
+	if why := s.o.Expired(parsed.Expires); why != nil {
 		return parsed, fmt.Errorf("%w: %w", errCancelExpired, why)
 	}
 
@@ -102,44 +83,44 @@ func (c *canceller) openCancel(ctx context.Context, data []byte) (model.CancelRe
 
 // apply cancels a request that has not begun, stops a request during its execution, and remembers the
 // id of an unknown request.
-func (c *canceller) apply(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
+func (s *Service) apply(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
 	// Otherwise the request could be accepted between the check and the record.
-	c.accepting.Lock()
-	defer c.accepting.Unlock()
-	q, waiting, err := c.store.cancel(ctx, &request{ID: why.Request}, why.Error(), respond)
-	if run := (&request{ID: why.Request, Run: true}); err == nil && q == nil && c.store.knows(run) {
+	s.accepting.Lock()
+	defer s.accepting.Unlock()
+	q, waiting, err := s.store.cancel(ctx, &request{ID: why.Request}, why.Error(), respond)
+	if run := (&request{ID: why.Request, Run: true}); err == nil && q == nil && s.store.knows(run) {
 		// The id names a run request, but an ensure request with the same id may arrive later: cancel
 		// both.
-		if _, err = c.early.add(ctx, why.Request, why.Error()); err == nil {
-			q, waiting, err = c.store.cancel(ctx, run, why.Error(), respond)
+		if _, err = s.early.add(ctx, why.Request, why.Error()); err == nil {
+			q, waiting, err = s.store.cancel(ctx, run, why.Error(), respond)
 		}
 	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errCancelNotRecorded, err)
 	case q == nil:
-		return c.applyUnknown(ctx, why, isCommand, respond)
+		return s.applyUnknown(ctx, why, isCommand, respond)
 	}
-	c.queue.stop(q, why)
+	s.queue.stop(q, why)
 	if len(waiting) > 0 {
-		c.log.InfoContext(ctx, "request cancelled", "id", q.ID, "by", why.By)
-		c.responder.concluded(c.responder.cancelled(q, why.Error()), waiting)
+		s.o.Log.InfoContext(ctx, "request cancelled", "id", q.ID, "by", why.By)
+		s.responder.concluded(s.responder.cancelled(q, why.Error()), waiting)
 	}
-	c.queue.wake()
+	s.queue.wake()
 
 	return nil
 }
 
 // applyUnknown remembers a cancel that arrived before its request. A cancel from the stream replaced
 // its request there, so its response is the result of the request.
-func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
-	isNew, err := c.early.add(ctx, why.Request, why.Error())
+func (s *Service) applyUnknown(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
+	isNew, err := s.early.add(ctx, why.Request, why.Error())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCancelNotRecorded, err)
 	}
-	response := c.responder.cancelled(&request{ID: why.Request}, why.Error())
+	response := s.responder.cancelled(&request{ID: why.Request}, why.Error())
 	if isNew && isCommand {
-		c.report(response)
+		s.o.Report(response)
 	}
 	response.Unknown = true
 	respond(response)
@@ -147,17 +128,17 @@ func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand b
 	return nil
 }
 
-// accept accepts a request. It reports whether the request is new and whether it was cancelled before
+// record stores a request. It reports whether the request is new and whether it was cancelled before
 // it arrived. A cancelled request gets its final response at once.
-func (c *canceller) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
-	c.accepting.Lock()
-	defer c.accepting.Unlock()
-	why, isCancelled := c.early.of(q.ID)
+func (s *Service) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
+	s.accepting.Lock()
+	defer s.accepting.Unlock()
+	why, isCancelled := s.early.of(q.ID)
 	if isCancelled {
-		q.Response = c.responder.cancelled(q, why)
+		q.Response = s.responder.cancelled(q, why)
 	}
-	if isNew, err = c.store.accept(ctx, q, respond); isNew && isCancelled {
-		c.responder.concluded(q.Response, nil)
+	if isNew, err = s.store.accept(ctx, q, respond); isNew && isCancelled {
+		s.responder.concluded(q.Response, nil)
 	}
 
 	return isNew, isCancelled, err
@@ -167,7 +148,6 @@ func (c *canceller) accept(ctx context.Context, q *request, respond func(model.E
 // requests: a flood of cancels must not displace executed requests, which could be delivered again.
 const maxCancels = 1000
 
-// earlyCancel is a cancel that arrived before its request.
 type earlyCancel struct {
 	// Sum is the checksum of the request id.
 	Sum string    `json:"sum"`

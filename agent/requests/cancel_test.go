@@ -134,7 +134,7 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 		t.Errorf("who asked first heard %+v, the others %d", first, heard)
 	}
 	s.Ensure(t.Context(), nil, cancelOf("unknown"), func(model.EnsureResponse) {})
-	before, err := os.Stat(s.canceller.early.path)
+	before, err := os.Stat(s.early.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 			t.Errorf("answered %+v", r)
 		}
 	})
-	if after, err := os.Stat(s.canceller.early.path); err != nil || !os.SameFile(before, after) {
+	if after, err := os.Stat(s.early.path); err != nil || !os.SameFile(before, after) {
 		t.Errorf("what is known was written again: %v", err)
 	}
 }

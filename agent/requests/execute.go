@@ -113,7 +113,6 @@ func (s *Service) execute(ctx, killCtx context.Context, q *request, run Runner, 
 	return result, err
 }
 
-// mayBegin returns an error if a request must not be executed any more.
 func (s *Service) mayBegin(q *request, expires time.Time, observes bool) error {
 	if why := s.queue.whyCancelled(q); why != nil {
 		return why
@@ -269,7 +268,6 @@ func (w *queue) executing(ctx, killCtx context.Context, q *request) (soft, kille
 	}
 }
 
-// whyCancelled returns why a request was cancelled, nil if it was not.
 func (w *queue) whyCancelled(q *request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

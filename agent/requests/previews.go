@@ -26,9 +26,6 @@ const (
 	maxWaitingPreviews = 16
 	// maxKnownPreviews limits the remembered previews that have not expired.
 	maxKnownPreviews = 100
-	// maxAsking limits the receivers of the responses to one preview: the same request may arrive any
-	// number of times.
-	maxAsking = 100
 )
 
 // Reasons to reject a preview.
@@ -56,9 +53,8 @@ type PreviewOptions struct {
 	Until func(at time.Time) time.Duration
 	// Expired returns an error once a preview has expired.
 	Expired func(at time.Time) error
-	// Plan makes the plan of a preview.
-	Plan func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
-	Log  *slog.Logger
+	Plan    func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
+	Log     *slog.Logger
 }
 
 // Previews answers preview requests. Its methods are safe for concurrent use. Create it with New; it
@@ -73,24 +69,12 @@ type Previews struct {
 	known map[string]*preview
 }
 
-// preview is an accepted preview request.
 type preview struct {
 	req model.PreviewRequest
-	// sum identifies the content of the request.
 	sum string
 	// last is the latest response; respond receives the later ones.
 	last    model.EnsureResponse
 	respond []func(model.EnsureResponse)
-}
-
-// addResponder adds a receiver of the responses. At the limit it replaces the second oldest receiver:
-// the first sender of the preview stays.
-func (p *preview) addResponder(respond func(model.EnsureResponse)) {
-	if len(p.respond) >= maxAsking {
-		const second = 1
-		p.respond = slices.Delete(p.respond, second, second+1)
-	}
-	p.respond = append(p.respond, respond)
 }
 
 // New returns Previews without requests.
@@ -141,7 +125,7 @@ func (s *Previews) accept(ctx context.Context, data []byte, respond func(model.E
 			return req, errOther
 		}
 		if !known.last.Phase.Final() {
-			known.addResponder(respond)
+			known.respond = withReceiver(known.respond, respond)
 		}
 		respond(known.last)
 		return req, nil
@@ -224,7 +208,6 @@ func (s *Previews) response(id string, phase model.EnsurePhase) model.EnsureResp
 	return model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, Node: s.o.Node, ID: id, Phase: phase}
 }
 
-// source opens the bundle of a preview.
 type source struct {
 	desired.BundleSource
 	id string
@@ -243,7 +226,6 @@ func (s source) GetBundle(ctx context.Context, digest string) (io.ReadCloser, er
 	return s.BundleSource.GetBundle(ctx, digest)
 }
 
-// check returns an error for an invalid preview request.
 func check(req model.PreviewRequest) error {
 	switch {
 	case req.Protocol != model.ProtocolPreviewRequest:
@@ -270,13 +252,10 @@ func parsePreview(data []byte) (req model.PreviewRequest, err error) {
 	return req, check(req)
 }
 
-// Names replaces node-specific texts in the locations of a plan, so that equal plans of different
-// nodes are shown once.
-type Names = strings.Replacer
-
-// NamesOf returns Names that replace key, the name of the document, by name, and make paths below dir
-// relative.
-func NamesOf(key, name, dir string) *Names {
+// NamesOf returns a replacer of node-specific texts in the locations of a plan, so that equal plans of
+// different nodes are shown once. It replaces key, the name of the document, by name, and makes paths below
+// dir relative.
+func NamesOf(key, name, dir string) *strings.Replacer {
 	if dir == "" {
 		return strings.NewReplacer(key, name)
 	}
@@ -285,7 +264,7 @@ func NamesOf(key, name, dir string) *Names {
 }
 
 // Rejected returns the plan for a manifest that the node would reject.
-func Rejected(problems model.Problems, names *Names) *model.Plan {
+func Rejected(problems model.Problems, names *strings.Replacer) *model.Plan {
 	p := &model.Plan{}
 	for _, problem := range problems.Sorted() {
 		p.Errors = append(p.Errors, "would be rejected: "+names.Replace(problem.Error()))
@@ -298,7 +277,7 @@ func Rejected(problems model.Problems, names *Names) *model.Plan {
 func Inactive(why string) *model.Plan { return finish(&model.Plan{Inactive: why}) }
 
 // Of returns the plan that a noop run predicts.
-func Of(run *model.Run, all []*model.Transaction, names *Names) *model.Plan {
+func Of(run *model.Run, all []*model.Transaction, names *strings.Replacer) *model.Plan {
 	p := &model.Plan{Counts: run.Counts}
 	reported := map[string]bool{}
 	for _, t := range all {
@@ -320,7 +299,7 @@ func Of(run *model.Run, all []*model.Transaction, names *Names) *model.Plan {
 }
 
 // bare returns the parts of a transaction that are equal on all nodes with the same changes.
-func bare(t *model.Transaction, names *Names) model.Transaction {
+func bare(t *model.Transaction, names *strings.Replacer) model.Transaction {
 	out := model.Transaction{
 		Protocol: t.Protocol, Type: t.Type, Name: t.Name, Alias: t.Alias, RequestedEnsure: t.RequestedEnsure,
 		NoopMessage: t.NoopMessage, Changed: t.Changed, Failed: t.Failed, Skipped: t.Skipped, Noop: t.Noop,

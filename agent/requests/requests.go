@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -51,9 +51,8 @@ type Run struct {
 
 // Options configure a Service.
 type Options struct {
-	Node string
-	Host *host.Host
-	// Dir is the directory of the stored requests.
+	Node   string
+	Host   *host.Host
 	Dir    string
 	Loader Loader
 	// Open opens a message, which may be signed. It returns an error if the request must never be
@@ -87,7 +86,9 @@ type Service struct {
 	recent    recentRefusals
 	queue     *queue
 	responder *responder
-	canceller *canceller
+	early     *earlyCancels
+	// accepting prevents a request from being accepted while its cancel is accepted.
+	accepting sync.Mutex
 	// rejected limits the log lines about rejected messages, which any publisher can cause.
 	rejected *telemetry.RateLimitedLog
 }
@@ -98,12 +99,8 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &telemetry.RateLimitedLog{}}
+	s := &Service{o: o, store: store, early: openEarlyCancels(o.Host, o.Dir, o.Log), refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &telemetry.RateLimitedLog{}}
 	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log, ended: map[string]uint64{}}
-	s.canceller = &canceller{
-		open: o.Open, untrusted: o.Untrusted, expired: o.Expired, report: o.Report, log: o.Log, rejected: s.rejected,
-		store: store, early: openEarlyCancels(o.Host, o.Dir, o.Log), queue: s.queue, responder: s.responder,
-	}
 	s.recover(ctx)
 
 	return s, nil
@@ -121,7 +118,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 // before its request is remembered.
 func (s *Service) Ensure(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	if isCancel(data) {
-		_ = s.canceller.cancel(ctx, data, false, respond) // it responded to a rejected cancel
+		_ = s.cancel(ctx, data, false, respond) // it responded to a rejected cancel
 		return
 	}
 	s.receive(ctx, &request{Sender: from}, data, respond, s.responder.reject)
@@ -159,7 +156,14 @@ func (s *Service) Command(ctx context.Context, from *model.Sender, id string, da
 		return nil
 	}
 	if isCancel(data) {
-		return s.cancelCommand(ctx, id, data)
+		err := s.cancel(ctx, data, true, func(model.EnsureResponse) {})
+		switch {
+		case errors.Is(err, errCancelNotRecorded):
+			return err
+		case err != nil && !errors.Is(err, signed.ErrFuture):
+			s.refusals.add(ctx, id, data)
+		}
+		return nil
 	}
 	response, err := s.open(ctx, &request{ID: id, Command: true, Sender: from}, data, func(model.EnsureResponse) {})
 	switch {
@@ -172,19 +176,6 @@ func (s *Service) Command(ctx context.Context, from *model.Sender, id string, da
 	}
 	// The clock may be behind while the node starts.
 	if !errors.Is(err, signed.ErrFuture) {
-		s.refusals.add(ctx, id, data)
-	}
-
-	return nil
-}
-
-// cancelCommand accepts a cancel from the stream. It checks a rejected cancel only once.
-func (s *Service) cancelCommand(ctx context.Context, id string, data []byte) error {
-	err := s.canceller.cancel(ctx, data, true, func(model.EnsureResponse) {})
-	switch {
-	case errors.Is(err, errCancelNotRecorded):
-		return err
-	case err != nil && !errors.Is(err, signed.ErrFuture):
 		s.refusals.add(ctx, id, data)
 	}
 
@@ -283,7 +274,7 @@ func (s *Service) accept(ctx context.Context, q *request, parsed content, respon
 		response.State = q.notDone(err.Error())
 		return response, err
 	}
-	isNew, isCancelled, err := s.canceller.accept(ctx, q, respond)
+	isNew, isCancelled, err := s.record(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) || errors.Is(err, errTooManyRuns) {
 		return response, err
 	}
@@ -318,7 +309,7 @@ func (s *Service) paused(observes bool) error {
 // is lost: its sender must send it again, or the stream delivers it again. A request that had begun
 // may have been executed: it fails and is not executed again.
 func (s *Service) recover(ctx context.Context) {
-	for _, q := range s.store.unfinished(ctx) {
+	for _, q := range s.store.unfinished() {
 		response := s.responder.response(q)
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:
@@ -359,8 +350,7 @@ var errNotKept = errors.New("the agent stopped before the request began, and sen
 
 // request is one request from its acceptance to its final response.
 type request struct {
-	ID string `json:"id"`
-	// At is the arrival time.
+	ID string    `json:"id"`
 	At time.Time `json:"at"`
 	// Sum identifies the content of the request, also after Request is cleared. The sum of a sensitive
 	// request excludes its properties, which could be guessed from it.
@@ -373,33 +363,17 @@ type request struct {
 	Command bool `json:"command,omitempty"`
 	// Of names the resource, as far as it is known before the execution; it outlives Request. It is
 	// nil for run requests and sensitive requests.
-	Of *model.Ref `json:"of,omitempty"`
-	// Sender is the self-declared sender.
-	Sender *model.Sender `json:"sender,omitempty"`
-	// Response is the latest response.
+	Of       *model.Ref           `json:"of,omitempty"`
+	Sender   *model.Sender        `json:"sender,omitempty"`
 	Response model.EnsureResponse `json:"response"`
 
 	// body holds the content until the execution begins, also of a sensitive request.
-	body json.RawMessage
-	// respond receives the responses.
+	body    json.RawMessage
 	respond []func(model.EnsureResponse)
 	// cancelled is the reason why the request must not be executed. stop and kill end its execution;
 	// they are nil while it is not executed. The mutex of the queue guards all three.
 	cancelled  error
 	stop, kill context.CancelCauseFunc
-}
-
-// maxWaiting limits the receivers of the responses to one request: the same request may arrive any
-// number of times.
-const maxWaiting = 100
-
-// await adds a receiver of the responses. At the limit it replaces the second oldest receiver: the
-// first sender of the request stays.
-func (q *request) await(respond func(model.EnsureResponse)) {
-	if len(q.respond) >= maxWaiting {
-		q.respond = slices.Delete(q.respond, 1, 2)
-	}
-	q.respond = append(q.respond, respond)
 }
 
 // content is the decoded request of a message. An invalid request has err and at most an id.
@@ -433,7 +407,6 @@ func (c content) document(id string, expires time.Time) any {
 	return r
 }
 
-// ref returns the resource of a request, nil for a run request.
 func (c content) ref() *model.Ref {
 	if c.run != nil {
 		return nil

@@ -87,6 +87,20 @@ func (r *responder) concluded(response model.EnsureResponse, waiting []func(mode
 	send(response, waiting)
 }
 
+// maxWaiting limits the receivers of the responses to one request: the same request may arrive any number of
+// times.
+const maxWaiting = 100
+
+// withReceiver adds a receiver of responses. At the limit it replaces the second oldest one: the first sender
+// of the request stays.
+func withReceiver(all []func(model.EnsureResponse), respond func(model.EnsureResponse)) []func(model.EnsureResponse) {
+	if len(all) >= maxWaiting {
+		all = slices.Delete(all, 1, 2)
+	}
+
+	return append(all, respond)
+}
+
 func send(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	for _, respond := range waiting {
 		respond(response)
@@ -112,7 +126,6 @@ const (
 	// refusedFor is how long a repeated message gets the same refusal: clients repeat a message for a
 	// few seconds.
 	refusedFor = 15 * time.Second
-	// maxRefused limits the remembered refusals.
 	maxRefused = 256
 )
 
@@ -190,7 +203,6 @@ func openRefusals(h *host.Host, dir string, log *slog.Logger) *refusals {
 // id could cause another command with this id to be ignored.
 func refusalOf(id string, data []byte) string { return fileName(id + "\x00" + string(data)) }
 
-// has reports whether a command was rejected before.
 func (r *refusals) has(id string, data []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ func TestResponsesNameTheSender(t *testing.T) {
 			t.Errorf("%s is %s, from %+v", r.ID, r.Phase, r.Sender)
 		}
 	}
-	for _, q := range s.store.unfinished(t.Context()) { // as after a restart
+	for _, q := range s.store.unfinished() { // as after a restart
 		if r := s.responder.response(q); r.Sender == nil || *r.Sender != *anna {
 			t.Errorf("%s is from %+v after a restart", r.ID, r.Sender)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +28,6 @@ const (
 	keepFor      = 24*time.Hour + 30*time.Minute // longer than the validity of a request plus clock differences
 )
 
-// store holds the ensure and run requests of the last day, on disk.
 type store struct {
 	host *host.Host
 	dir  string
@@ -124,7 +122,7 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 		}
 		// Respond while holding mu: a later response must not overtake this one.
 		respond(earlier.Response)
-		earlier.await(respond)
+		earlier.respond = withReceiver(earlier.respond, respond)
 		return false, nil
 	}
 	if _, ok := s.known[name]; ok {
@@ -219,7 +217,7 @@ func (s *store) cancel(ctx context.Context, wanted *request, why string, respond
 	}
 	if q.Response.Phase != model.EnsureAcknowledged {
 		respond(q.Response)
-		q.await(respond)
+		q.respond = withReceiver(q.respond, respond)
 		return q, nil, nil
 	}
 	response := q.Response
@@ -252,22 +250,14 @@ func (s *store) record(ctx context.Context, q *request, response model.EnsureRes
 }
 
 // unfinished returns the requests of an earlier process without a final response, oldest first.
-func (s *store) unfinished(ctx context.Context) []*request {
+func (s *store) unfinished() []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []*request
-	for _, name := range slices.Collect(maps.Keys(s.known)) {
+	for name := range s.known {
 		q, err := s.read(name)
-		if err == nil && q.name() != name { // older versions stored run requests under other names
-			if _, isMoved := s.known[q.name()]; isMoved {
-				s.drop(name)
-				continue
-			}
-			err = s.rename(ctx, name, q)
-			name = q.name()
-		}
 		if err != nil {
-			s.log.Error("cannot read or rename stored request", "error", err)
+			s.log.Error("cannot read stored request", "error", err)
 			continue
 		}
 		if !q.Response.Phase.Final() {
@@ -280,17 +270,6 @@ func (s *store) unfinished(ctx context.Context) []*request {
 	s.prune(time.Now())
 
 	return out
-}
-
-// rename moves a request to the file name of this version. The caller holds mu.
-func (s *store) rename(ctx context.Context, from string, q *request) error {
-	if err := s.host.WriteRecord(ctx, s.path(q.name()), q); err != nil {
-		return err
-	}
-	s.know(q.name(), s.known[from])
-	s.drop(from)
-
-	return nil
 }
 
 // forget removes a request; its id can be used again.

@@ -9,37 +9,52 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/engine"
 )
 
-func (m *Manifests) announce(ctx context.Context, result desired.Result) {
+// announcements reports changes of the assignments, within limits.
+type announcements struct {
+	log    *slog.Logger
+	report *reporting.Reporter
+	runner *Runner
+	// rejected limits the log lines about rejected versions, reported their reports.
+	rejected telemetry.RateLimitedLog
+	reported quota
+	// postponed limits the log lines about delayed versions, postponements their reports.
+	postponed     telemetry.RateLimitedLog
+	postponements quota
+}
+
+func (a *announcements) announce(ctx context.Context, result desired.Result) {
 	for _, key := range result.Unassigned {
-		m.o.Report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
+		a.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
 	}
 	for _, p := range result.Postponed {
-		m.reportPostponed(ctx, p)
+		a.reportPostponed(ctx, p)
 	}
 	for _, r := range result.Rejected {
-		m.reportRejected(ctx, r)
+		a.reportRejected(ctx, r)
 	}
 }
 
-func (m *Manifests) reportRejected(ctx context.Context, r desired.Rejection) {
-	run := m.o.Runner.Unmade(r.Entry, r.Digest, model.CauseManifest)
+func (a *announcements) reportRejected(ctx context.Context, r desired.Rejection) {
+	run := a.runner.Unmade(r.Entry, r.Digest, model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
 	}
-	logged := m.rejected.Log(ctx, m.o.Log, slog.LevelError, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
-	leftOut, ok := m.reported.takes(r.Entry.Key, time.Now())
+	logged := a.rejected.Log(ctx, a.log, slog.LevelError, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
+	leftOut, ok := a.reported.takes(r.Entry.Key, time.Now())
 	if !ok {
 		return
 	}
-	m.o.Report.Run(run) // which bounds its errors
+	a.report.Run(run) // which bounds its errors
 	if logged {
 		for _, problem := range run.Errors {
-			m.o.Log.ErrorContext(ctx, problem)
+			a.log.ErrorContext(ctx, problem)
 		}
 	}
 	// Most problems begin with the key.
@@ -51,23 +66,23 @@ func (m *Manifests) reportRejected(ctx context.Context, r desired.Rejection) {
 	if leftOut > 0 {
 		reason += fmt.Sprintf("; %d rejections before it were not reported", leftOut)
 	}
-	m.o.Report.Node("", model.NodeRefused, reason)
+	a.report.Node("", model.NodeRefused, reason)
 }
 
-func (m *Manifests) reportPostponed(ctx context.Context, p desired.Postponement) {
+func (a *announcements) reportPostponed(ctx context.Context, p desired.Postponement) {
 	const event = "assignment not ready, will retry"
 	attributes := []any{"manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second)}
 	if !p.New {
-		m.o.Log.DebugContext(ctx, event, attributes...)
+		a.log.DebugContext(ctx, event, attributes...)
 		return
 	}
-	m.postponed.Log(ctx, m.o.Log, slog.LevelWarn, event, attributes...)
-	if _, ok := m.postponements.takes(p.Entry.Key, time.Now()); !ok {
+	a.postponed.Log(ctx, a.log, slog.LevelWarn, event, attributes...)
+	if _, ok := a.postponements.takes(p.Entry.Key, time.Now()); !ok {
 		return
 	}
-	run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+	run := a.runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
 	run.Errors = []string{p.Err.Error()}
-	m.o.Report.Run(run)
+	a.report.Run(run)
 }
 
 // The limits of reports about rejected and delayed versions. A writer of one key can cause any number of
@@ -140,10 +155,6 @@ func LogRun(ctx context.Context, log *slog.Logger, s *model.Run) {
 		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))
 	}
 	log.Log(ctx, level, fmt.Sprintf("run %s", s.Outcome()), attrs...)
-}
-
-func (m *Manifests) reportFlapping(f model.FlappingState, message string) {
-	m.o.Running.After(func() { m.o.Report.Node(f.Manifest, model.NodeFlapping, message) })
 }
 
 func (m *Manifests) showWatches() {

@@ -19,26 +19,22 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// RunRequest requests runs of manifests.
-type RunRequest struct {
-	// ID is the correlation id of the runs.
-	ID string
-	// Names lists the manifests; empty means all.
-	Names []string
-	Noop  bool
-	// MayBegin returns an error if no run may begin any more. It is called again whenever a run has
-	// waited.
-	MayBegin func() error
-	// Begin is called once, when the first run begins. End is called once, with the results of all
-	// manifests by key, or with the reason why nothing ran. Both may be called from any goroutine, and
-	// not at all if the agent stops before.
-	Begin func()
-	End   func(runs []model.RequestedRun, err error)
+// Requester receives the progress of a request for runs. Any goroutine may call its methods.
+type Requester interface {
+	// MayBegin returns an error if no run may begin any more. It is called again whenever a run has waited.
+	MayBegin() error
+	// Begin is called once, when the first run begins. End is called once, with the results of all manifests
+	// by key, or with the reason why nothing ran. Neither is called if the agent stops before.
+	Begin(ctx context.Context)
+	End(ctx context.Context, runs []model.RequestedRun, err error)
 }
 
 // asked is a request that has not ended. Its methods are safe for concurrent use.
 type asked struct {
-	RunRequest
+	Requester
+	id string
+	// hard ends when runs must stop.
+	hard context.Context
 
 	mu      sync.Mutex
 	began   bool
@@ -51,7 +47,7 @@ func (a *asked) begin() {
 	defer a.mu.Unlock()
 	if !a.began {
 		a.began = true
-		a.Begin()
+		a.Begin(a.hard)
 	}
 }
 
@@ -73,10 +69,10 @@ func (a *asked) done(r model.RequestedRun, err error) {
 	}
 	slices.SortFunc(a.results, func(a, b model.RequestedRun) int { return cmp.Compare(a.Manifest, b.Manifest) })
 	if err != nil && !slices.ContainsFunc(a.results, func(r model.RequestedRun) bool { return r.Outcome != model.OutcomeNotRun }) {
-		a.End(nil, err)
+		a.End(a.hard, nil, err)
 		return
 	}
-	a.End(a.results, nil)
+	a.End(a.hard, a.results, nil)
 }
 
 // queue holds the requests that wait for the next run of a manifest.
@@ -108,7 +104,6 @@ func (q queues) take(key string) (all []*asked) {
 // errUnassigned rejects a request for a manifest that is not assigned to the node.
 var errUnassigned = errors.New("not assigned to this node")
 
-// candidate is a manifest that a request may select.
 type candidate struct {
 	key, name string
 	state     model.ManifestState
@@ -118,12 +113,11 @@ type candidate struct {
 	active, applies bool
 }
 
-// candidates returns all assigned manifests, by key.
-func (m *Manifests) candidates() []candidate {
-	states := m.view.States()
+func candidatesOf(view *desired.View) []candidate {
+	states := view.States()
 	out := make([]candidate, 0, len(states))
 	for _, key := range slices.Sorted(maps.Keys(states)) {
-		c := candidate{key: key, state: states[key], active: m.view.Active(key) != nil}
+		c := candidate{key: key, state: states[key], active: view.Active(key) != nil}
 		_, c.name, _ = model.SplitKey(key)
 		c.applies = c.active || c.state.Late != ""
 		out = append(out, c)
@@ -162,13 +156,13 @@ func (m *Manifests) finish(a *asked, r model.RequestedRun, err error) {
 
 // Ask schedules runs of manifests. A manifest that runs now runs again afterwards. One run may answer
 // several requests. hard ends when runs must stop.
-func (m *Manifests) Ask(ctx, hard context.Context, r RunRequest) {
-	selected, err := selectCandidates(m.candidates(), r.Names)
+func (m *Manifests) Ask(ctx, hard context.Context, r model.RunRequest, by Requester) {
+	selected, err := selectCandidates(candidatesOf(m.view), r.Manifests)
 	if err != nil || len(selected) == 0 {
-		m.o.Running.After(func() { r.End(nil, err) })
+		m.o.Running.After(func() { by.End(hard, nil, err) })
 		return
 	}
-	a := &asked{RunRequest: r, waiting: map[string]bool{}}
+	a := &asked{Requester: by, id: r.ID, hard: hard, waiting: map[string]bool{}}
 	for _, c := range selected {
 		a.waiting[c.key] = true
 	}
@@ -186,7 +180,7 @@ func (m *Manifests) Ask(ctx, hard context.Context, r RunRequest) {
 		m.finish(a, none, why)
 	}
 	if r.Noop {
-		m.predict(ctx, hard, a, active)
+		m.predict(ctx, a, active)
 		return
 	}
 	for _, key := range active {
@@ -246,7 +240,6 @@ func requested(s *model.Run) model.RequestedRun {
 // the manifest.
 type prediction struct {
 	*Manifests
-	hard  context.Context
 	asked *asked
 	key   string
 	id    string
@@ -257,15 +250,15 @@ type prediction struct {
 }
 
 // predict starts noop runs of manifests, one after the other. The caller holds the lock.
-func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) {
+func (m *Manifests) predict(ctx context.Context, a *asked, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
-	p := &prediction{Manifests: m, hard: hard, asked: a, key: keys[0], id: ksuid.New().String()}
+	p := &prediction{Manifests: m, asked: a, key: keys[0], id: ksuid.New().String()}
 	p.version = m.view.Active(p.key)
 	if p.version == nil {
 		m.finish(a, model.RequestedRun{Manifest: p.key}, errInactive)
-		m.predict(ctx, hard, a, keys[1:])
+		m.predict(ctx, a, keys[1:])
 		return
 	}
 	o := p.options()
@@ -276,13 +269,13 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 			return
 		}
 		answer(p.key, []*asked{a}, summary, err)
-		m.o.Running.Do(func() { m.predict(ctx, hard, a, keys[1:]) })
+		m.o.Running.Do(func() { m.predict(ctx, a, keys[1:]) })
 	})
 }
 
 func (p *prediction) options() engine.ReconcileOptions {
-	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
-	o.CorrelationID = p.asked.ID
+	o := options(p.asked.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
+	o.CorrelationID = p.asked.id
 	o.Journal = p.sharedOf(p.key).journal
 	conflicts := p.view.Conflicts(p.key)
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
@@ -303,13 +296,12 @@ func (p *prediction) run(ctx context.Context, o engine.ReconcileOptions) (*model
 		}
 		p.o.Report.Run(summary)
 		LogRun(ctx, p.o.Log, summary)
-		p.count(p.key, summary)
+		p.Ran(p.key, summary)
 	}
 
 	return summary, err
 }
 
-// begin begins the run unless another run blocks it.
 func (p *prediction) begin(ctx context.Context, _ engine.ReconcileOptions) (a Attempt, err error) {
 	var v *desired.Version
 	p.o.Running.Do(func() { v = p.view.Active(p.key) })

@@ -12,19 +12,16 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// checks holds the health checks of all manifests. It makes health check passes and acts on the results of
+// Checks holds the health checks of all manifests. It makes health check passes and acts on the results of
 // checks. Its methods are not safe for concurrent use.
-type checks struct {
-	o         ManifestsOptions
-	view      func() *desired.View
-	schedule  *Schedule
+type Checks struct {
+	m         *Manifests
 	manifests map[string]*healthChecks
 	passes    sync.WaitGroup
 
@@ -32,15 +29,12 @@ type checks struct {
 	ended []*pass
 }
 
-// healthChecks are the health checks of one manifest.
 type healthChecks struct {
 	statuses map[check]model.HealthStatus
 	// critical holds the critical checks of the current run.
 	critical []check
-	// next is the time of the next pass.
-	next time.Time
-	// pass is the current pass, or nil.
-	pass *pass
+	next     time.Time
+	pass     *pass
 	// doubted reports whether the last pass was discarded.
 	doubted bool
 	// failing reports whether a check was critical the last time.
@@ -52,7 +46,6 @@ type healthChecks struct {
 	wait     tasks.Backoff
 }
 
-// check is one health check of a manifest.
 type check struct {
 	Resource model.Ref
 	Name     string
@@ -71,7 +64,7 @@ type pass struct {
 	deregistered []model.Ref
 }
 
-func (c *checks) of(key string) *healthChecks {
+func (c *Checks) of(key string) *healthChecks {
 	h, ok := c.manifests[key]
 	if !ok {
 		h = &healthChecks{statuses: map[check]model.HealthStatus{}}
@@ -82,24 +75,26 @@ func (c *checks) of(key string) *healthChecks {
 }
 
 // interval returns the wait between passes; zero disables them.
-func (c *checks) interval() time.Duration {
-	return c.schedule.Paced(c.o.Config().HealthInterval.Std())
+func (c *Checks) interval() time.Duration {
+	return c.m.schedule.Paced(c.m.o.Config().HealthInterval.Std())
 }
 
 // passAt returns the time of the next health check pass of a manifest, zero for none. A full run makes the
 // checks itself.
-func (c *checks) passAt(key string) time.Time {
+func (c *Checks) passAt(key string) time.Time {
 	h := c.of(key)
-	if !c.view().Active(key).Monitored() || c.o.Running.Lanes.Has(key) || h.pass != nil || c.interval() == 0 {
+	if !c.m.view.Active(key).Monitored() || c.m.o.Running.Lanes.Has(key) || h.pass != nil || c.interval() == 0 {
 		return time.Time{}
 	}
 
 	return h.next
 }
 
-func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
+// BeginPasses starts the due health check passes. It reports whether a pass was due. The passes stop when
+// hard ends.
+func (c *Checks) BeginPasses(ctx, hard context.Context, now time.Time) bool {
 	began := false
-	for _, key := range c.view().Keys() {
+	for _, key := range c.m.view.Keys() {
 		if at := c.passAt(key); !at.IsZero() && !now.Before(at) {
 			c.beginPass(ctx, hard, key)
 			began = true
@@ -110,12 +105,12 @@ func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 }
 
 // beginPass starts the health checks of a manifest. They work beside runs and write no shared state.
-func (c *checks) beginPass(ctx, hard context.Context, key string) {
-	v, conflicts := c.view().Active(key), c.view().Conflicts(key)
+func (c *Checks) beginPass(ctx, hard context.Context, key string) {
+	v, conflicts := c.m.view.Active(key), c.m.view.Conflicts(key)
 	built := v.Resolution.Graph
-	o := options(hard, c.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
+	o := options(hard, c.m.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pass{key: key, cancel: cancel, changes: c.o.Runner.Changes}
+	p := &pass{key: key, cancel: cancel, changes: c.m.o.Runner.Changes}
 	o.Env.Scope.HealthCheckOnly = true
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
 	o.OnTransaction = func(t *model.Transaction) { p.transactions = append(p.transactions, t) }
@@ -123,38 +118,38 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	c.of(key).pass = p
 	c.passes.Go(func() {
 		defer cancel()
-		_ = tasks.Guard(c.o.Log, "checking the health of "+key, func() error { // the engine and Guard log it
+		_ = tasks.Guard(c.m.o.Log, "checking the health of "+key, func() error { // the engine and Guard log it
 			_, err := engine.Reconcile(ctx, built, o)
 			p.complete = err == nil && ctx.Err() == nil
 			return err
 		})
 		c.end(p)
-		c.o.Wake()
+		c.m.o.Wake()
 	})
 }
 
-// concludePasses processes the results of the ended passes. A paused node starts no repair: a run after the
+// ConcludePasses processes the results of the ended passes. A paused node starts no repair: a run after the
 // pause makes the checks.
-func (c *checks) concludePasses(ctx context.Context, paused bool) {
-	for _, p := range c.takeEnded(c.o.Runner.Changes, c.o.Running.Lanes.MakesChecks) {
+func (c *Checks) ConcludePasses(ctx context.Context) {
+	for _, p := range c.takeEnded() {
 		for _, ref := range p.deregistered {
-			c.o.Registrar.Deregister(Source{Manifest: p.key, Resource: ref})
+			c.m.o.Registrar.Deregister(Source{Manifest: p.key, Resource: ref})
 		}
 		for _, t := range p.transactions {
 			c.note(ctx, p.key, t)
 			if t.OK() && !t.NotRun && !t.Skipped {
-				c.o.Registrar.Reregister(Source{Manifest: p.key, Resource: t.Ref()})
+				c.m.o.Registrar.Reregister(Source{Manifest: p.key, Resource: t.Ref()})
 			}
 		}
-		if due, part := c.conclude(p.key, byPass, c.view().Active(p.key).Resolution.Resources); due && !paused {
-			c.schedule.Ask(p.key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
+		if due, part := c.conclude(p.key, byPass, c.m.view.Active(p.key).Resolution.Resources); due && !c.m.paused {
+			c.m.schedule.Ask(p.key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
 		}
-		c.o.Status.SetHealth(p.key, c.of(p.key).counts())
+		c.m.o.Status.SetHealth(p.key, c.of(p.key).counts())
 	}
 }
 
 // note records the health checks of a transaction and reports the changed ones. The caller holds the lock.
-func (c *checks) note(ctx context.Context, key string, t *model.Transaction) {
+func (c *Checks) note(ctx context.Context, key string, t *model.Transaction) {
 	h := c.of(key)
 	for _, result := range t.HealthCheck {
 		id := check{t.Ref(), result.Name}
@@ -170,14 +165,14 @@ func (c *checks) note(ctx context.Context, key string, t *model.Transaction) {
 		if result.Status == model.HealthOK {
 			level = slog.LevelInfo
 		}
-		c.o.Log.Log(ctx, level, "health check "+string(result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", result.Name, "was", cmp.Or(was, "nothing"), "output", bounds.Text(result.Output))
-		c.o.Running.After(func() { c.o.Report.Health(t, was, result) })
+		c.m.o.Log.Log(ctx, level, "health check "+string(result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", result.Name, "was", cmp.Or(was, "nothing"), "output", bounds.Text(result.Output))
+		c.m.o.Running.After(func() { c.m.o.Report.Health(t, was, result) })
 	}
 }
 
 // activate adapts a manifest to its new version: it discards the current pass and removes undeclared
 // checks.
-func (c *checks) activate(key string, resources []*resource.Resource) {
+func (c *Checks) activate(key string, resources []*resource.Resource) {
 	c.cancel(key)
 	declared := map[check]bool{}
 	for _, res := range resources {
@@ -191,14 +186,14 @@ func (c *checks) activate(key string, resources []*resource.Resource) {
 	maps.DeleteFunc(c.of(key).statuses, func(one check, _ model.HealthStatus) bool { return !declared[one] })
 }
 
-func (c *checks) remove(key string) {
+func (c *Checks) remove(key string) {
 	c.cancel(key)
 	delete(c.manifests, key)
 }
 
 // takeRefresh returns and forgets the resources that a run refreshes because their checks are critical.
 // part limits them.
-func (c *checks) takeRefresh(key string, part []model.Ref) (refresh []model.Ref) {
+func (c *Checks) takeRefresh(key string, part []model.Ref) (refresh []model.Ref) {
 	h := c.of(key)
 	h.refresh = slices.DeleteFunc(h.refresh, func(ref model.Ref) bool {
 		taken := part == nil || slices.Contains(part, ref)
@@ -213,7 +208,7 @@ func (c *checks) takeRefresh(key string, part []model.Ref) (refresh []model.Ref)
 
 // conclude judges the checks of a run or a pass. It reports whether a repair is due, and for which resources.
 // An empty part means the whole manifest.
-func (c *checks) conclude(key string, by origin, resources []*resource.Resource) (due bool, part []model.Ref) {
+func (c *Checks) conclude(key string, by origin, resources []*resource.Resource) (due bool, part []model.Ref) {
 	h := c.of(key)
 	now := time.Now()
 	critical := h.critical
@@ -243,7 +238,6 @@ func (c *checks) conclude(key string, by origin, resources []*resource.Resource)
 	return v.run, part
 }
 
-// refreshedBy returns the resources with a critical check that asks for a refresh.
 func refreshedBy(resources []*resource.Resource, critical []check) []model.Ref {
 	var out []model.Ref
 	for _, res := range resources {
@@ -266,25 +260,24 @@ func (c *healthChecks) counts() model.HealthCounts {
 	return out
 }
 
-// cancel discards the current pass of a manifest.
-func (c *checks) cancel(key string) {
+func (c *Checks) cancel(key string) {
 	if h := c.of(key); h.pass != nil {
 		h.pass.cancel()
 		h.pass, h.doubted = nil, false
 	}
 }
 
-// takeEnded returns the valid passes that ended since its last call. changes is the number of changes of the
-// machine. A pass stays for a later call while a run of its manifest makes checks.
-func (c *checks) takeEnded(changes int, checking func(key string) bool) (out []*pass) {
+// takeEnded returns the valid passes that ended since its last call. A pass stays for a later call while a
+// run of its manifest makes checks.
+func (c *Checks) takeEnded() (out []*pass) {
 	c.mu.Lock()
 	ended := c.ended
 	c.ended = nil
 	c.mu.Unlock()
 	for _, p := range ended {
-		if checking(p.key) {
+		if c.m.o.Running.Lanes.MakesChecks(p.key) {
 			c.end(p)
-		} else if c.isValid(p, changes) {
+		} else if c.isValid(p) {
 			out = append(out, p)
 		}
 	}
@@ -292,7 +285,7 @@ func (c *checks) takeEnded(changes int, checking func(key string) bool) (out []*
 	return out
 }
 
-func (c *checks) end(p *pass) {
+func (c *Checks) end(p *pass) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = append(c.ended, p)
@@ -300,13 +293,13 @@ func (c *checks) end(p *pass) {
 
 // isValid reports whether the result of an ended pass counts. If the machine changed during a pass, the
 // change may have caused its results. The pass is discarded and repeated at once, but never twice in a row.
-func (c *checks) isValid(p *pass, changes int) bool {
+func (c *Checks) isValid(p *pass) bool {
 	h, known := c.manifests[p.key]
 	if !known || h.pass != p {
 		return false // it was cancelled
 	}
 	h.pass, h.next = nil, time.Now()
-	if h.doubted = p.changes != changes && !h.doubted; h.doubted {
+	if h.doubted = p.changes != c.m.o.Runner.Changes && !h.doubted; h.doubted {
 		return false
 	}
 	if !p.complete {
@@ -316,7 +309,6 @@ func (c *checks) isValid(p *pass, changes int) bool {
 	return p.complete
 }
 
-// origin is the source of health check results.
 type origin int
 
 const (
@@ -327,7 +319,6 @@ const (
 	byPass
 )
 
-// findings are the results of health checks.
 type findings struct {
 	by origin
 	// critical reports whether a check is critical. unknown reports whether a check was critical before and
@@ -339,7 +330,6 @@ type findings struct {
 	mayRepair bool
 }
 
-// verdict is the consequence of findings.
 type verdict struct {
 	// run starts a repair. refresh refreshes resources with a critical check that asks for it.
 	run, refresh bool

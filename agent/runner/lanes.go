@@ -40,7 +40,6 @@ type Lanes struct {
 	all []*Lane
 	// changed is closed when a blocked run may begin.
 	changed chan struct{}
-	// entered counts the runs so far.
 	entered int
 }
 
@@ -384,7 +383,6 @@ func ancestors(path string) func(yield func(string) bool) {
 	}
 }
 
-// claims are the claims of the unprocessed resources of a run.
 type claims map[model.Ref]claim
 
 // claimsOf returns the claims of a graph. Paths are claimed as written and after links are followed.
@@ -415,14 +413,12 @@ func follow(links paths.Links, all []string) []string {
 	return out
 }
 
-// indexed holds claims by path.
 type indexed struct {
 	everything       bool
 	changes, depends resource.Domain
 	writes, reads    pathSet
 }
 
-// pathSet holds paths and the directories above them.
 type pathSet struct{ in, above map[string]bool }
 
 func newPathSet() pathSet { return pathSet{map[string]bool{}, map[string]bool{}} }

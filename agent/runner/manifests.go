@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
@@ -20,8 +19,7 @@ import (
 
 // ManifestsOptions configure Manifests.
 type ManifestsOptions struct {
-	Host *host.Host
-	// Config returns the current configuration.
+	Host   *host.Host
 	Config func() config.Config
 	// Facts returns the known facts. RenewFacts gathers them again if a fact file changed.
 	Facts      func() desired.Facts
@@ -42,34 +40,28 @@ type ManifestsOptions struct {
 // Manifests runs the active manifests of a node. Callers hold the lock of Options.Running, except for Sync,
 // Handle and Close.
 type Manifests struct {
-	// Ran counts a run. It is set before the first run; nil counts none.
+	// Ran counts a run. It is set before the first run; the default counts none.
 	Ran func(key string, run *model.Run)
+
+	Checks *Checks
 
 	o ManifestsOptions
 	// view is the result of the last Sync or Handle.
 	view     *desired.View
 	schedule *Schedule
-	checks   *checks
 	drift    *drift.Monitor
 	// shared holds the data that runs of a manifest share, by key.
 	shared map[string]*shared
 	// stableFacts is the digest of the stable facts at the last Sync.
 	stableFacts string
-	// asked holds the requests that wait for a run.
-	asked queues
+	asked       queues
 	// paused reports whether the node observes and changes nothing.
 	paused bool
 	// announcing reports whether full runs wait for the reports of the assignments.
-	announcing bool
-	// rejected limits the log lines about rejected versions, reported their reports.
-	rejected telemetry.RateLimitedLog
-	reported quota
-	// postponed limits the log lines about delayed versions, postponements their reports.
-	postponed     telemetry.RateLimitedLog
-	postponements quota
+	announcing    bool
+	announcements announcements
 }
 
-// shared holds the data that runs of a manifest share.
 type shared struct {
 	journal *engine.FileJournal
 	pace    Pace
@@ -83,10 +75,11 @@ type shared struct {
 
 // NewManifests returns Manifests without runs.
 func NewManifests(o ManifestsOptions) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
+	m := &Manifests{Ran: func(string, *model.Run) {}, o: o, view: o.Set.View(), schedule: NewSchedule(o.Status.Pending), shared: map[string]*shared{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.drift = drift.New(o.Drift)
-	m.checks = &checks{o: o, view: m.View, schedule: m.schedule, manifests: map[string]*healthChecks{}}
+	m.Checks = &Checks{m: m, manifests: map[string]*healthChecks{}}
+	m.announcements = announcements{log: o.Log, report: o.Report, runner: o.Runner}
 
 	return m
 }
@@ -95,7 +88,7 @@ func NewManifests(o ManifestsOptions) *Manifests {
 // progress, and neither Sync nor Handle.
 func (m *Manifests) Close(ctx context.Context) {
 	m.drift.Close()
-	m.checks.passes.Wait()
+	m.Checks.passes.Wait()
 	m.o.Set.Handle(ctx, m.input()) // the messages of the last runs
 	m.o.Set.Close(ctx)
 }
@@ -112,7 +105,7 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 		if !m.announcing && !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
 			earlier(m.schedule.Next(key))
 		}
-		earlier(m.checks.passAt(key))
+		earlier(m.Checks.passAt(key))
 	}
 
 	return at
@@ -126,13 +119,18 @@ func (m *Manifests) mayRun(key string) bool {
 	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift || cause == model.CauseHealth
 }
 
-// Pause starts or ends a pause. While paused, new runs observe and change nothing. All manifests run after
-// a pause, because the node only observed drift.
-func (m *Manifests) Pause(paused bool, now time.Time) {
-	m.paused = paused
-	if paused {
+// Pause starts or ends a pause; nil is no pause. While paused, new runs observe and change nothing. All
+// manifests run after a pause, because the node only observed drift.
+func (m *Manifests) Pause(ctx context.Context, pause *model.Paused, now time.Time) {
+	before := m.paused
+	if m.paused = pause != nil; before == m.paused {
 		return
 	}
+	if m.paused {
+		m.o.Log.InfoContext(ctx, "paused, only observing", "pause", pause.String(), "from", pause.From)
+		return
+	}
+	m.o.Log.InfoContext(ctx, "resumed")
 	for _, key := range m.view.Keys() {
 		m.schedule.Ask(key, Wake{Cause: model.CauseSchedule, At: now})
 	}
@@ -190,13 +188,16 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 // NoteDrift schedules the repair of resources that may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	began, ended := m.drift.Flaps(now)
+	report := func(f model.FlappingState, message string) {
+		m.o.Running.After(func() { m.o.Report.Node(f.Manifest, model.NodeFlapping, message) })
+	}
 	for _, f := range began {
 		m.o.Log.Warn("resource flapping", "manifest", f.Manifest, "resource", f.Resource.String(), "writer", cmp.Or(f.Writer, "unknown"))
-		m.reportFlapping(f, flappingText(f))
+		report(f, flappingText(f))
 	}
 	for _, f := range ended {
 		m.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
-		m.reportFlapping(f, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
+		report(f, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
 	}
 	for _, d := range m.drift.Take(now) {
 		m.schedule.Ask(d.Key, Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
@@ -204,29 +205,33 @@ func (m *Manifests) NoteDrift(now time.Time) {
 	m.showWatches()
 }
 
-// BeginPasses starts the due health check passes. It reports whether a pass was due. The passes stop when
-// hard ends.
-func (m *Manifests) BeginPasses(ctx, hard context.Context, now time.Time) bool {
-	return m.checks.beginPasses(ctx, hard, now)
-}
-
-// ConcludePasses processes the results of the ended passes.
-func (m *Manifests) ConcludePasses(ctx context.Context) { m.checks.concludePasses(ctx, m.paused) }
-
 // Sync reads the assignments and activates the result. It may wait for NATS and for templates while runs
 // continue. Only one goroutine may call Sync and Handle.
 func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync) {
 	m.o.RenewFacts(ctx)
-	in := m.inputNow()
+	var in desired.Input
+	m.o.Running.Do(func() { in = m.input() })
 	in.Entries, in.Sync = entries, sync
 	result := m.o.Set.Sync(ctx, in)
-	m.apply(ctx, result, func() { m.noteFacts(in.Facts, in.Now) })
+	m.apply(ctx, result, func() {
+		before := m.stableFacts
+		if m.stableFacts = in.Facts.Stable; before == "" || before == m.stableFacts {
+			return
+		}
+		for _, key := range m.view.Keys() {
+			if v := m.view.Active(key); !v.Resolution.Static {
+				m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: in.Now})
+			}
+		}
+	})
 	m.o.Set.RemoveBundles(ctx)
 }
 
 // Handle processes the messages of runs to the set of assignments.
 func (m *Manifests) Handle(ctx context.Context) {
-	result := m.o.Set.Handle(ctx, m.inputNow())
+	var in desired.Input
+	m.o.Running.Do(func() { in = m.input() })
+	result := m.o.Set.Handle(ctx, in)
 	if result.IsEmpty() {
 		return
 	}
@@ -246,7 +251,7 @@ func (m *Manifests) apply(ctx context.Context, result desired.Result, also func(
 		m.o.Running.Do(func() { m.announcing = false })
 		m.o.Wake()
 	}()
-	m.announce(ctx, result)
+	m.announcements.announce(ctx, result)
 }
 
 // put activates the result of the assignments. The caller holds the lock.
@@ -255,11 +260,17 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	m.view = next.After(m.view, result.Refreshed)
 	m.o.Status.SetAssignments(m.view.States())
 	for _, key := range result.Unassigned {
-		m.unassign(ctx, key)
+		m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
+		m.o.Runner.ChangedAt = now
+		m.Checks.remove(key)
+		m.drift.Remove(key)
+		m.schedule.Forget(key)
+		m.o.Report.Forget(key)
+		m.forget(ctx, key)
 	}
 	for _, key := range result.Deactivated {
 		m.o.Log.InfoContext(ctx, "assignment deactivated", "manifest", key)
-		m.checks.remove(key)
+		m.Checks.remove(key)
 		m.drift.Remove(key)
 		m.o.Status.SetHealth(key, model.HealthCounts{})
 	}
@@ -267,7 +278,7 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 		m.activate(ctx, a, now)
 	}
 	for _, key := range result.Refreshed {
-		m.checks.cancel(key)
+		m.Checks.cancel(key)
 		m.follow(key, nil)
 		m.schedule.Ask(key, Wake{Cause: model.CauseSchedule, At: now})
 	}
@@ -277,18 +288,11 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	}
 	for _, key := range m.view.Keys() {
 		m.schedule.Within(key, m.interval(key))
-		h := m.checks.of(key)
+		h := m.Checks.of(key)
 		h.next = model.EarlierTime(h.next, now.Add(m.o.Config().HealthInterval.Std()))
 	}
 	retainRegistrations(m.o.Registrar, m.view)
 	m.showWatches()
-}
-
-// inputNow is input for a caller without the lock.
-func (m *Manifests) inputNow() (in desired.Input) {
-	m.o.Running.Do(func() { in = m.input() })
-
-	return in
 }
 
 // isDamaged reports whether the bundle of a version is damaged. The caller does not hold the lock.
@@ -299,25 +303,11 @@ func (m *Manifests) isDamaged(v *desired.Version) bool {
 	return now.Damaged()
 }
 
-// noteFacts schedules the manifests with expressions if the stable facts changed since its last call.
-func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
-	before := m.stableFacts
-	m.stableFacts = facts.Stable
-	if before == "" || before == facts.Stable {
-		return
-	}
-	for _, key := range m.view.Keys() {
-		if v := m.view.Active(key); v != nil && !v.Resolution.Static {
-			m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: now})
-		}
-	}
-}
-
 func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
 	m.o.Runner.ChangedAt = now
 	v := m.view.Active(a.Key)
 	m.o.Report.Forget(a.Key) // the new version reports all its results
-	m.checks.activate(a.Key, v.Resolution.Resources)
+	m.Checks.activate(a.Key, v.Resolution.Resources)
 	m.o.Status.Activate(a.Key)
 	m.sharedOf(a.Key).late = nil
 	m.follow(a.Key, nil)
@@ -328,17 +318,6 @@ func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time
 		recallRegistrations(m.o.Registrar, a.Key, v, m.paused, m.o.Config().HealthInterval > 0)
 	}
 	m.schedule.Ask(a.Key, Wake{Cause: cause, At: now})
-}
-
-// unassign forgets a manifest that is no longer assigned.
-func (m *Manifests) unassign(ctx context.Context, key string) {
-	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
-	m.o.Runner.ChangedAt = time.Now()
-	m.checks.remove(key)
-	m.drift.Remove(key)
-	m.schedule.Forget(key)
-	m.o.Report.Forget(key)
-	m.forget(ctx, key)
 }
 
 // refresh resolves a version again if its inputs may have changed. If that fails, the former resolution

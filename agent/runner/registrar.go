@@ -35,10 +35,8 @@ type Source struct {
 	Resource model.Ref
 }
 
-// activeRegistration is renewed while its resource is in its desired state.
 type activeRegistration struct {
 	registration.Registration
-	// next is the time of the next message.
 	next time.Time
 	wait tasks.Backoff
 }

@@ -40,7 +40,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	if w.Part == nil {
 		kind, m.sharedOf(key).whole = Manifest, r
 		if !r.observes {
-			m.checks.cancel(key) // the run makes the checks
+			m.Checks.cancel(key) // the run makes the checks
 			r.asked = m.asked.take(key)
 		}
 	}
@@ -65,14 +65,12 @@ type run struct {
 	release func()
 	// record receives the results; it is nil before the run begins.
 	record *status.Record
-	// late holds the resources that the run discovered.
-	late []*resource.Resource
+	late   []*resource.Resource
 	// taken holds the times of the changes that the run counted against limits. gaveBack reports whether it
 	// returned one.
 	taken    map[model.Ref]time.Time
 	gaveBack bool
-	// asked holds the requests that the run answers.
-	asked []*asked
+	asked    []*asked
 	// damaged reports whether the run failed and its bundle is damaged.
 	damaged bool
 	// runsDamaged reports whether the run begins even if its bundle is damaged.
@@ -250,10 +248,10 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	o := r.options(v)
 	o.Woken, o.Journal = r.wake.At, r.sharedOf(r.key).journal
 	if len(r.asked) > 0 {
-		o.CorrelationID = r.asked[0].ID
+		o.CorrelationID = r.asked[0].id
 	}
 	if !r.observes {
-		o.Refresh = r.checks.takeRefresh(r.key, r.wake.Part)
+		o.Refresh = r.Checks.takeRefresh(r.key, r.wake.Part)
 	}
 	o.Admit = func(found []*resource.Resource) error {
 		r.o.Running.Lock()
@@ -338,7 +336,7 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	}
 	r.drift.Note(ctx, r.key, r.wake.Part, t, time.Now())
 	if ctx.Err() == nil { // otherwise the checks were aborted
-		r.checks.note(ctx, r.key, t)
+		r.Checks.note(ctx, r.key, t)
 	}
 }
 
@@ -356,7 +354,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if news {
 		r.o.Report.Run(s)
 		LogRun(ctx, r.o.Log, s)
-		r.count(r.key, s)
+		r.Ran(r.key, s)
 	}
 	r.o.Running.Do(func() {
 		if !current || !r.isCurrent() {
@@ -435,11 +433,11 @@ func (r *run) concludeHealth(s *model.Run) {
 		if r.wake.Cause == model.CauseHealth {
 			by = byRepair
 		}
-		if due, part := r.checks.conclude(r.key, by, r.version.Resolution.Resources); due {
+		if due, part := r.Checks.conclude(r.key, by, r.version.Resolution.Resources); due {
 			r.schedule.Ask(r.key, Wake{Cause: model.CauseHealth, At: time.Now(), Part: part})
 		}
 	}
-	r.o.Status.SetHealth(r.key, r.checks.of(r.key).counts())
+	r.o.Status.SetHealth(r.key, r.Checks.of(r.key).counts())
 }
 
 func (r *run) conclude(s *model.Run, news bool) {
@@ -477,12 +475,6 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	}
 	if !r.view.Has(r.key) {
 		r.forget(ctx, r.key)
-	}
-}
-
-func (m *Manifests) count(key string, s *model.Run) {
-	if m.Ran != nil {
-		m.Ran(key, s)
 	}
 }
 

@@ -10,9 +10,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// turn holds the schedule of an active manifest.
 type turn struct {
-	// next is the time of the next scheduled run.
 	next time.Time
 	runs int
 	// again delays retries of runs that reach no resource.
@@ -27,8 +25,7 @@ type Schedule struct {
 	turns map[string]*turn
 	// pace is the jitter of this process. All intervals share it, so the manifests of a node keep their
 	// order.
-	pace float64
-	// pending is status.Results.Pending.
+	pace    float64
 	pending func(key string) (pending, failed bool)
 }
 
@@ -149,7 +146,6 @@ func (s *Schedule) of(key string) *turn {
 	return t
 }
 
-// after returns the time after an interval with jitter.
 func (s *Schedule) after(interval time.Duration) time.Time {
 	return time.Now().Add(s.Paced(interval))
 }
@@ -276,7 +272,6 @@ type Pace struct {
 	asked   map[model.Ref]bool
 }
 
-// count is the number of changes since a time.
 type count struct {
 	since time.Time
 	made  int

@@ -202,7 +202,6 @@ func (h *Heartbeat) once(ctx context.Context) error {
 	return nil
 }
 
-// every returns the wait until the next heartbeat.
 func (h *Heartbeat) every() time.Duration {
 	return tasks.Spread(h.Node.config().Heartbeat.Std(), tasks.Jitter)
 }
@@ -300,7 +299,6 @@ func on(host string) string {
 	return " on " + host
 }
 
-// sent is a stored state with the readings of the monotonic clock before and after.
 type sent struct {
 	at            time.Time
 	before, after time.Duration

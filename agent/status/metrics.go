@@ -32,7 +32,6 @@ type Metrics struct {
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 
-	// mu guards names, the names of the last read state.
 	mu    sync.Mutex
 	names telemetry.LabelValues
 }
@@ -100,11 +99,9 @@ func (m *Metrics) read() *snapshot {
 	return s
 }
 
-// snapshot is the state of the agent at one scrape.
 type snapshot struct {
 	state     model.NodeState
 	connected bool
-	// last is the last time when NATS was connected.
 	last      time.Time
 	outbox    reporting.Stats
 	requests  map[string]uint64
@@ -157,7 +154,6 @@ func families() telemetry.Families[snapshot] {
 	}
 }
 
-// number returns a gauge without labels.
 func number(name, help string, read func(*snapshot) float64) telemetry.Family[snapshot] {
 	return telemetry.Gauge(name, help, func(s *snapshot, emit telemetry.Emit) { emit(read(s)) })
 }
@@ -193,7 +189,6 @@ func readResources(s *snapshot, emit telemetry.Emit) {
 	}
 }
 
-// manifest is the result of the last runs of the manifests of one name.
 type manifest struct {
 	counts model.Counts
 	last   time.Time

@@ -85,7 +85,6 @@ type Disk interface {
 	EnsureDirectory(path string) (shared bool, err error)
 }
 
-// listen opens an address. The error has a remedy.
 func listen(ctx context.Context, disk Disk, network, address string) (net.Listener, error) {
 	if network == "unix" {
 		if err := makeRoom(ctx, disk, address); err != nil {

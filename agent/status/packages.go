@@ -37,7 +37,6 @@ const (
 type Source interface {
 	// Read returns the installed packages in a fixed order.
 	Read(ctx context.Context) ([]model.Package, error)
-	// Points returns the points to watch for changes.
 	Points() []watch.Point
 }
 
@@ -238,7 +237,6 @@ func parseDpkg(r io.Reader) ([]model.Package, error) {
 	return out, cmp.Or(lines.Err(), end())
 }
 
-// isUnpacked reports whether a package with a status has its files on the disk.
 func isUnpacked(status string) bool {
 	words := strings.Fields(status)
 	if len(words) != 3 {

@@ -15,8 +15,7 @@ const (
 	// all of them.
 	maxDeviations = 50
 	maxErrors     = 10
-	// maxReason limits a reason, in bytes.
-	maxReason = 500
+	maxReason     = 500
 )
 
 // Record holds the last result of each resource of one revision of a manifest. A run writes into the
@@ -30,7 +29,6 @@ type Record struct {
 	noted int
 }
 
-// resourceResult is the last result of a resource.
 type resourceResult struct {
 	// outcome, reason and order describe a deviation from the desired state.
 	outcome model.Outcome
@@ -101,7 +99,6 @@ func (r *Record) Note(t *model.Transaction, full bool) {
 	}
 }
 
-// deviates reports whether a resource with an outcome is not in its desired state.
 func deviates(o model.Outcome) bool {
 	return o == model.OutcomeFailed || o == model.OutcomeUnmet || o == model.OutcomeNotRun || o == model.OutcomeNoop
 }
@@ -192,7 +189,6 @@ func (r *Record) refs(matches func(resourceResult) bool) map[model.Ref]bool {
 	return out
 }
 
-// differing returns how many resources would be changed. The caller holds mu.
 func (r *Record) differing() int {
 	return r.count(func(result resourceResult) bool { return result.differs })
 }

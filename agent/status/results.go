@@ -26,9 +26,7 @@ type Results struct {
 	begun bool
 }
 
-// manifestResults holds the results of one manifest.
 type manifestResults struct {
-	// state is the published state.
 	state  model.ManifestState
 	health model.HealthCounts
 	// succeeded reports whether a run succeeded since the agent started.
@@ -178,7 +176,6 @@ func (r *Results) states() (states map[string]model.ManifestState, health model.
 	return states, r.sumHealth()
 }
 
-// sumHealth returns the counts of all health checks. The caller holds mu.
 func (r *Results) sumHealth() (sum model.HealthCounts) {
 	for _, m := range r.manifests {
 		sum.OK += m.health.OK

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,15 @@ type Node struct {
 	waiting, maxDocument func() int
 	clock                *Clock
 
-	mu       sync.Mutex
+	mu     sync.Mutex
+	fields fields
+	// stopping is the start of the shutdown, zero before.
+	stopping time.Time
+	unstored unstored
+}
+
+// fields are the parts of the state that Node compares to find changes. A change replaces slices and maps.
+type fields struct {
 	problems problems
 	watches  int
 	polled   int
@@ -47,12 +56,8 @@ type Node struct {
 	unread []string
 	// rejected contains the reasons for rejected control documents by key.
 	rejected map[string]string
-	// stopping is the start of the shutdown, zero before.
-	stopping time.Time
-	unstored unstored
 }
 
-// problems are the texts of the node's problems, empty for none.
 type problems struct {
 	// duplicate describes another agent of this node, configuration the rejected configuration, control
 	// rejected control documents, unread an unreadable control bucket, watches the reason for polling,
@@ -75,7 +80,7 @@ func (p problems) list() []string {
 func (n *Node) Wrong() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	wrong := n.problems
+	wrong := n.fields.problems
 	wrong.watches, wrong.unread = "", ""
 
 	return wrong.list()
@@ -92,6 +97,7 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 	return &Node{
 		Results: Results{Changed: tasks.NewSignal(), Shown: tasks.NewSignal(), manifests: map[string]*manifestResults{}},
 		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, clock: clock, unstored: unstored{},
+		fields: fields{pausedBy: map[string]uint64{}, labels: map[string]string{}},
 	}
 }
 
@@ -112,15 +118,15 @@ func (n *Node) Unbounded() model.NodeState {
 	s.Manifests, s.Health = n.states()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Groups = slices.DeleteFunc(s.Groups, func(g string) bool { return slices.Contains(n.joining, g) })
+	s.Groups = slices.DeleteFunc(s.Groups, func(g string) bool { return slices.Contains(n.fields.joining, g) })
 	for _, g := range s.Groups {
-		if slices.Contains(n.unread, g) {
+		if slices.Contains(n.fields.unread, g) {
 			s.UnreadGroups = append(s.UnreadGroups, g)
 		}
 	}
-	s.Labels, s.Paused, s.PausedBy = labels(c.Labels, n.labels), n.paused, n.pausedBy
-	s.RejectedControl = maps.Clone(n.rejected)
-	s.Message, s.Watches, s.Polled, s.Flapping = n.problems.String(), n.watches, n.polled, n.flapping
+	s.Labels, s.Paused, s.PausedBy = labels(c.Labels, n.fields.labels), n.fields.paused, n.fields.pausedBy
+	s.RejectedControl = maps.Clone(n.fields.rejected)
+	s.Message, s.Watches, s.Polled, s.Flapping = n.fields.problems.String(), n.fields.watches, n.fields.polled, n.fields.flapping
 
 	return s
 }
@@ -132,9 +138,9 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	out.Manifests, out.Health = n.describe()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.Notices = append(n.problems.list(), slices.Sorted(maps.Values(n.unstored.reasons()))...)
-	out.Watches, out.Polled, out.Flapping, out.Clock, out.Stopping = n.watches, n.polled, n.flapping, n.clock.Offset(), n.stopping
-	out.Paused = n.paused
+	out.Notices = append(n.fields.problems.list(), slices.Sorted(maps.Values(n.unstored.reasons()))...)
+	out.Watches, out.Polled, out.Flapping, out.Clock, out.Stopping = n.fields.watches, n.fields.polled, n.fields.flapping, n.clock.Offset(), n.stopping
+	out.Paused = n.fields.paused
 }
 
 func labels(configured, given map[string]string) map[string]string {
@@ -148,11 +154,12 @@ func labels(configured, given map[string]string) map[string]string {
 	return out
 }
 
-// update makes a change. change reports whether the state changed.
-func (n *Node) update(change func() (other bool)) {
+// update makes a change, and notifies if it changed the state.
+func (n *Node) update(change func(f *fields)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if change() {
+	before := n.fields
+	if change(&n.fields); !reflect.DeepEqual(before, n.fields) {
 		n.Changed.Notify()
 		n.Shown.Notify()
 	}
@@ -176,56 +183,32 @@ func (n *Node) SetWatches(watched, polled int, reason error) {
 		}
 		text = bounds.Text(fmt.Sprintf("%s cannot be watched: %v", what, reason))
 	}
-	n.update(func() bool {
-		other := n.watches != watched || n.polled != polled || n.problems.watches != text
-		n.watches, n.polled, n.problems.watches = watched, polled, text
-
-		return other
-	})
+	n.update(func(f *fields) { f.watches, f.polled, f.problems.watches = watched, polled, text })
 }
 
 // SetFlapping records the flapping resources.
 func (n *Node) SetFlapping(all []model.FlappingState) {
 	all = slices.Clone(all[:min(len(all), model.MaxFlapping)])
-	n.update(func() bool {
-		other := !slices.Equal(n.flapping, all)
-		n.flapping = all
-
-		return other
-	})
+	n.update(func(f *fields) { f.flapping = all })
 }
 
 // SetMessage records the problem of the assignments, empty for none, and whether they cannot be read.
 func (n *Node) SetMessage(message string, away bool) {
-	n.update(func() bool {
-		other := n.problems.assignments != message || n.problems.away != away
-		n.problems.assignments, n.problems.away = message, away
-
-		return other
-	})
+	n.update(func(f *fields) { f.problems.assignments, f.problems.away = message, away })
 }
 
 // SetDirectory records the problem of the state directory, empty for none.
-func (n *Node) SetDirectory(problem string) { n.set(&n.problems.directory, problem) }
+func (n *Node) SetDirectory(problem string) {
+	n.update(func(f *fields) { f.problems.directory = problem })
+}
 
 // SetConfig records the reason for a rejected configuration, empty for none.
-func (n *Node) SetConfig(problem string) { n.set(&n.problems.configuration, problem) }
-
-func (n *Node) set(field *string, text string) {
-	n.update(func() bool {
-		other := *field != text
-		*field = text
-
-		return other
-	})
+func (n *Node) SetConfig(problem string) {
+	n.update(func(f *fields) { f.problems.configuration = problem })
 }
 
 func (n *Node) setDuplicate(message string) (before string) {
-	n.update(func() bool {
-		before, n.problems.duplicate = n.problems.duplicate, message
-
-		return before != message
-	})
+	n.update(func(f *fields) { before, f.problems.duplicate = f.problems.duplicate, message })
 
 	return before
 }
@@ -246,7 +229,6 @@ func essence(s model.NodeState) string {
 // unstored contains the documents that the server does not store, by the keys of model.NodeState.Unstored.
 type unstored map[string]failure
 
-// failure is the last error, and the time of the first one.
 type failure struct {
 	since time.Time
 	text  string
@@ -294,13 +276,7 @@ func (n *Node) Answer() model.NodeState {
 // UpdateJoining updates the groups that the node joins, before and after SetRead: the state contains a new
 // group only after the node tried to read its assignments. next must not call this node.
 func (n *Node) UpdateJoining(next func(joining []string) []string) {
-	n.update(func() bool {
-		groups := next(n.joining)
-		other := !slices.Equal(n.joining, groups)
-		n.joining = groups
-
-		return other
-	})
+	n.update(func(f *fields) { f.joining = next(f.joining) })
 }
 
 // SetRead records the result of reading families of assignments: known were read since the agent started,
@@ -312,15 +288,12 @@ func (n *Node) SetRead(known, failed []string) {
 			unread = append(unread, group)
 		}
 	}
-	n.update(func() bool {
-		before, other := len(n.joining), !slices.Equal(n.unread, unread)
-		n.joining = slices.DeleteFunc(slices.Clone(n.joining), func(group string) bool {
+	n.update(func(f *fields) {
+		f.joining = slices.DeleteFunc(slices.Clone(f.joining), func(group string) bool {
 			family := model.GroupFamily(group)
 			return slices.Contains(known, family) || slices.Contains(failed, family)
 		})
-		n.unread = unread
-
-		return other || len(n.joining) != before
+		f.unread = unread
 	})
 }
 
@@ -330,13 +303,9 @@ const maxRejected = 50
 // SetControl records the active control documents, the reasons for rejected ones by key, and the reason why
 // the bucket cannot be read, empty if it can. The caller must not change them later.
 func (n *Node) SetControl(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string) {
-	n.update(func() bool {
-		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
-		shown, text := firstRejected(rejected), rejectedText(rejected)
-		other := !same || !maps.Equal(by, n.pausedBy) || !maps.Equal(labels, n.labels) || !maps.Equal(shown, n.rejected) || text != n.problems.control || unread != n.problems.unread
-		n.paused, n.pausedBy, n.labels, n.rejected, n.problems.control, n.problems.unread = paused, by, labels, shown, text, unread
-
-		return other
+	n.update(func(f *fields) {
+		f.paused, f.pausedBy, f.labels = paused, by, labels
+		f.rejected, f.problems.control, f.problems.unread = firstRejected(rejected), rejectedText(rejected), unread
 	})
 }
 

@@ -44,14 +44,14 @@ func TestReportsInDisorder(t *testing.T) {
 	broken, doubled := 0, 0
 	for i, r := range all {
 		send(t, store, r)
-		event, err := kvstore.EncodeEvent(r)
+		event, err := kvstore.Reports{}.Event(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%10 == 0 { // without its id the server does not know that it has it
 			doubled++
 			put := all[random.IntN(i+1)]
-			if event, err = kvstore.EncodeEvent(put); err != nil {
+			if event, err = (kvstore.Reports{}).Event(put); err != nil {
 				t.Fatal(err)
 			}
 			raw(t, store, store.Names.Report(put.Node, put.Kind, string(put.Outcome)), event)

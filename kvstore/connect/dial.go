@@ -85,10 +85,7 @@ func Dial(ctx context.Context, o Options) (nc *nats.Conn, err error) {
 		return nil, err
 	}
 	b, err := o.base()
-	if err == nil {
-		err = model.CheckServerURLs(b.servers)
-	}
-	if wrong := o.checkFiles(); err == nil && len(wrong) > 0 {
+	if wrong := o.Check(); err == nil && len(wrong) > 0 {
 		err = wrong[0]
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -43,7 +44,9 @@ func TestTheSizeOfAJWT(t *testing.T) {
 	t.Parallel()
 	for _, node := range []string{"x", "web01", strings.Repeat("webserver-", 6)} {
 		for _, groups := range []int{0, 1, 3, model.MaxGroups} {
-			p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, groupsOf(groups)) })
+			p := kvtest.Must(t, func() (provision.Permissions, error) {
+				return provision.NodePermissions(kvstore.JoinedAPI, "", node, groupsOf(groups))
+			})
 			size, want := p.JWTSize(node), signedSize(t, p, node)
 			if size != want {
 				t.Errorf("%s in %d groups: %d bytes, the library makes %d", node, groups, size, want)
@@ -72,7 +75,9 @@ func TestALongJWTIsKnownBefore(t *testing.T) {
 	for length := 1; length < 40; length += 6 {
 		for _, groups := range []int{0, 1, 2, model.MaxGroups} {
 			node := strings.Repeat("n", length)
-			p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, groupsOf(groups)) })
+			p := kvtest.Must(t, func() (provision.Permissions, error) {
+				return provision.NodePermissions(kvstore.JoinedAPI, "", node, groupsOf(groups))
+			})
 			creds := issuer.Credentials(t, issuer.Nodes.Name, node, p.Claims())
 			isLong, isAccepted := p.JWTSize(node) > provision.LongJWT, accepted(small, node, creds)
 			if !isLong && !isAccepted {

@@ -90,23 +90,10 @@ func discovery(n kvstore.Names) []string {
 // of all its keys, but no values. A node can read all bundles, because their chunks are requested in
 // the request body; bundles contain no secrets. The configuration of the streams prevents a node from
 // removing the keys of others with a rollup.
-func NodePermissions(prefix, node string, groups []string) (Permissions, error) {
-	return nodePermissions(kvstore.JoinedAPI, prefix, node, groups)
-}
-
-// NodePermissionsInOneAccount returns the permissions of a node in the account with the streams. In that account a
-// node can make the server deliver answers to any subject, so its nodes must trust each other.
-func NodePermissionsInOneAccount(prefix, node string, groups []string) (Permissions, error) {
-	p, err := nodePermissions(kvstore.OwnAPI, prefix, node, groups)
-	if err == nil {
-		// A node asks there first and gets no answer.
-		p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamList())
-	}
-
-	return p, err
-}
-
-func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string) (Permissions, error) {
+//
+// With kvstore.OwnAPI the node is a user of the account with the streams. In that account a node can make the server
+// deliver answers to any subject, so its nodes must trust each other.
+func NodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string) (Permissions, error) {
 	n, err := kvstore.NewNames(prefix)
 	if err != nil {
 		return Permissions{}, err
@@ -128,6 +115,11 @@ func nodePermissions(api kvstore.APIPrefix, prefix, node string, groups []string
 		for _, verb := range kvstore.Verbs() {
 			p.Subscribe = append(p.Subscribe, n.Request(verb, family))
 		}
+	}
+
+	if api.IsOwn() {
+		// A node first asks there and gets no answer.
+		p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamList())
 	}
 
 	return p, nil

@@ -464,7 +464,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 
 func TestPermissionsAreRendered(t *testing.T) {
 	t.Parallel()
-	p, err := provision.NodePermissions("lab", "web01", nil)
+	p, err := provision.NodePermissions(kvstore.JoinedAPI, "lab", "web01", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,11 +480,11 @@ func TestPermissionsAreRendered(t *testing.T) {
 		t.Errorf("claims = %s, %v", data, err)
 	}
 	for _, bad := range [][2]string{{"Big", "web01"}, {"lab", "web.01"}, {"lab", "*"}, {"lab", "_x"}, {"lab", ""}} {
-		if _, err := provision.NodePermissions(bad[0], bad[1], nil); !errors.Is(err, model.ErrInvalidName) {
+		if _, err := provision.NodePermissions(kvstore.JoinedAPI, bad[0], bad[1], nil); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("permissions of %q = %v", bad, err)
 		}
 	}
-	if _, err := provision.NodePermissions("", "web01", []string{">"}); !errors.Is(err, model.ErrInvalidName) {
+	if _, err := provision.NodePermissions(kvstore.JoinedAPI, "", "web01", []string{">"}); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("permissions of group > = %v", err)
 	}
 }

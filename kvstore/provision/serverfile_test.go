@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/loopback"
 )
@@ -20,7 +21,7 @@ import (
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
-	allowed, err := provision.NodePermissions("", "web02", []string{"web"})
+	allowed, err := provision.NodePermissions(kvstore.JoinedAPI, "", "web02", []string{"web"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,18 +37,33 @@ func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 	for range 5 {
 		answer("web01")
 	}
-	all := newAnswers()
-	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, 0, all, &repeats{subject: func(string) string { return "" }, reconnected: func() time.Time { return time.Time{} }, count: maxRepeats})
-	if one, _ := all.next(t.Context()); !errors.Is(one.err, ErrLost) || !errors.Is(one.err, nats.ErrSlowConsumer) || one.last {
-		t.Errorf("first %+v", one)
+	count := 0
+	r := &reader{
+		client: New(store), sub: sub, question: question{answer: func(node string) string { return names.Reply("q", node) }}, sent: map[string]sent{},
+		again: &repeats{subject: func(string) string { return "" }, reconnected: func() time.Time { return time.Time{} }, count: maxRepeats},
 	}
-	for range 2 {
-		if one, _ := all.next(t.Context()); one.reply.Node != "web01" || one.err != nil {
-			t.Errorf("then %+v", one)
+	r.yield = func(reply Reply, err error) bool {
+		switch count++; count {
+		case 1:
+			if !errors.Is(err, ErrLost) || !errors.Is(err, nats.ErrSlowConsumer) {
+				t.Errorf("first %+v, %v", reply, err)
+			}
+		case 2, 3:
+			if reply.Node != "web01" || err != nil {
+				t.Errorf("then %+v, %v", reply, err)
+			}
+			if count == 3 {
+				answer("db01")
+			}
+		default:
+			if reply.Node != "db01" {
+				t.Errorf("last %+v", reply)
+			}
+			return false
 		}
+		return true
 	}
-	answer("db01")
-	if one, _ := all.next(t.Context()); one.reply.Node != "db01" {
-		t.Errorf("last %+v", one)
+	if err := r.read(t.Context()); err != nil || count != 4 {
+		t.Errorf("%d answers, %v", count, err)
 	}
 }

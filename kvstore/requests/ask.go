@@ -2,7 +2,6 @@
 package requests
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -61,75 +59,69 @@ type Request struct {
 // Ask sends requests of one verb to the nodes that subscribe to their subjects, see Names.Request. all must not be empty. Ask
 // yields the answers as they arrive until the context ends, which is no error. A node may send several answers.
 // Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
-// It wraps ErrNobody, except for several requests, or model.ErrTooLarge, or comes from the connection. The caller may be
-// slow: Ask buffers up to 32 answers or 2 MiB per node.
+// It wraps ErrNobody, except for several requests, or model.ErrTooLarge, or comes from the connection. While the caller
+// handles an answer, the NATS client buffers up to 64 MiB of further answers.
 //
 // Ask waits for a connection. Nodes must execute each request once, by its id, because Ask
 // repeats requests: to nodes that do not answer, to groups while an awaited node is missing, and to
 // all after a reconnect.
 func (s Client) Ask(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
-		subject := all[0].Subject
-		concerned := make([]string, 0, len(all)+1)
-		var err error
-		for _, r := range all {
-			concerned = append(concerned, r.Subject)
-			err = cmp.Or(err, s.store.Sizes.CheckMessage("request", r.Data))
-		}
+		err := s.prepare(ctx, all)
 		if err == nil {
-			err = s.store.AwaitConnection(ctx)
+			err = s.ask(ctx, all, yield)
 		}
-		again := newRepeats(s.store, all, time.Now())
-		if err == nil {
-			err = s.permitted(ctx, s.store.Names.VerbOf(subject))
-		}
-		if errors.Is(err, ErrRequestsNotPermitted) {
-			err = fmt.Errorf("ask %s: %w that you could reach: %w, others queue them (--queue)", subject, ErrNobody, err)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				yield(Reply{}, err)
-			}
-			return
-		}
-		question := s.newQuestion()
-		permitted, done := s.store.Denials.Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
-		defer func() { _ = done(nil) }()
-		nc := s.store.Conn
-		reconnects := nc.Stats().Reconnects
-		sub, err := nc.SubscribeSync(question.answer("*"))
-		early := 0
-		if err == nil {
-			defer func() { _ = sub.Unsubscribe() }()
-			early, err = s.send(permitted, sub, all, question.reply, again)
-			if !again.isFinal(time.Now()) {
-				early = 0
-			}
-		}
-		if err == nil {
-			reading, stop := context.WithCancel(permitted)
-			var reader sync.WaitGroup
-			defer reader.Wait()
-			defer stop()
-			answers := newAnswers()
-			reader.Go(func() { s.read(reading, sub, question, early, reconnects, answers, again) })
-			for {
-				one, ok := answers.next(permitted)
-				if err = one.err; !ok {
-					err = permitted.Err()
-				}
-				if !ok || one.last {
-					break
-				}
-				if !yield(one.reply, one.err) {
-					return
-				}
-			}
-		}
-		if ctx.Err() == nil {
-			yield(Reply{}, fmt.Errorf("ask %s: %w", subject, done(err)))
+		if err != nil && ctx.Err() == nil {
+			yield(Reply{}, err)
 		}
 	}
+}
+
+// prepare waits for a connection and returns why requests cannot be sent.
+func (s Client) prepare(ctx context.Context, all []Request) error {
+	for _, r := range all {
+		if err := s.store.Sizes.CheckMessage("request", r.Data); err != nil {
+			return err
+		}
+	}
+	if err := s.store.AwaitConnection(ctx); err != nil {
+		return err
+	}
+	subject := all[0].Subject
+	err := s.permitted(ctx, s.store.Names.VerbOf(subject))
+	if errors.Is(err, ErrRequestsNotPermitted) {
+		err = fmt.Errorf("ask %s: %w that you could reach: %w, others queue them (--queue)", subject, ErrNobody, err)
+	}
+
+	return err
+}
+
+// ask sends requests and yields the answers. It returns nil when the caller stops.
+func (s Client) ask(ctx context.Context, all []Request, yield func(Reply, error) bool) error {
+	question := s.newQuestion()
+	concerned := []string{question.answer("*")}
+	for _, r := range all {
+		concerned = append(concerned, r.Subject)
+	}
+	permitted, done := s.store.Denials.Permitted(ctx, kvstore.To(concerned...))
+	defer func() { _ = done(nil) }()
+	r := &reader{client: s, question: question, again: newRepeats(s.store, all, time.Now()), yield: yield, sent: map[string]sent{}, reconnects: s.store.Conn.Stats().Reconnects}
+	var err error
+	if r.sub, err = s.store.Conn.SubscribeSync(question.answer("*")); err == nil {
+		defer func() { _ = r.sub.Unsubscribe() }()
+		r.early, err = s.send(permitted, r.sub, all, question.reply)
+	}
+	if !r.again.isFinal(time.Now()) {
+		r.early = 0
+	}
+	if err == nil {
+		err = r.read(permitted)
+	}
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", all[0].Subject, done(err))
+	}
+
+	return nil
 }
 
 type question struct {
@@ -152,9 +144,9 @@ func (s Client) newQuestion() question {
 }
 
 // send sends requests. early is the number of messages that arrived before the server confirmed them:
-// only such a message can report "no responders" for a single request. A lost connection is no error
-// , because the requests may have reached nodes.
-func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again *repeats) (early int, err error) {
+// only such a message can report "no responders" for a single request. A lost connection is no error,
+// because the requests may have reached nodes.
+func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err
 	}
@@ -214,132 +206,103 @@ const lossCheck = time.Second
 // than they were read. Ask continues after it.
 var ErrLost = errors.New("answers may be lost")
 
-// received is one element that Ask yields. last marks the final error.
-type received struct {
-	reply Reply
-	err   error
-	last  bool
-}
-
-// answers buffers the answers to one question, so that they are read as fast as they arrive. The
-// server closes slow connections.
-type answers struct {
-	arrived chan struct{}
-
-	mu      sync.Mutex
-	waiting []received
-	// sent counts the answers of each node. Only read uses it.
-	sent map[string]sent
-	// lost reports whether a loss was recorded. Only read uses it.
-	lost bool
-}
-
 type sent struct{ count, bytes int }
 
 // isTooMuch reports whether further answers of the node are dropped.
 func (s sent) isTooMuch() bool { return s.count > maxAnswers || s.bytes > maxAnswerBytes }
 
-func newAnswers() *answers {
-	return &answers{arrived: make(chan struct{}, 1), sent: map[string]sent{}}
+// reader reads the answers to one question and sends due requests again.
+type reader struct {
+	client   Client
+	sub      *nats.Subscription
+	question question
+	again    *repeats
+	yield    func(Reply, error) bool
+	// sent counts the answers of each node.
+	sent map[string]sent
+	// isLost reports whether a loss was yielded.
+	isLost bool
+	// early is the number of messages that can report "no responders". reconnects is the number of reconnects before
+	// the question was sent.
+	early      int
+	reconnects uint64
 }
 
-// next waits for an answer. ok is false if the context has ended.
-func (a *answers) next(ctx context.Context) (out received, ok bool) {
-	for {
-		a.mu.Lock()
-		if len(a.waiting) > 0 {
-			out, a.waiting = a.waiting[0], a.waiting[1:]
-			a.mu.Unlock()
-			return out, true
-		}
-		a.mu.Unlock()
-		select {
-		case <-a.arrived:
-		case <-ctx.Done():
-			return out, false
-		}
-	}
-}
-
-func (a *answers) add(one received) {
-	a.mu.Lock()
-	a.waiting = append(a.waiting, one)
-	a.mu.Unlock()
-	select {
-	case a.arrived <- struct{}{}:
-	default:
-	}
-}
-
-// addReply adds an answer of a node. If the node exceeds its limits, addReply adds one error instead
-// and drops later answers.
-func (a *answers) addReply(r Reply) {
-	if r.Node != "" {
-		s := a.sent[r.Node]
-		if s.isTooMuch() {
-			return
-		}
-		s.count, s.bytes = s.count+1, s.bytes+len(r.Data)+len(r.Problem)
-		a.sent[r.Node] = s
-		if s.isTooMuch() {
-			r = Reply{Node: r.Node, Flood: true, Problem: fmt.Sprintf("a flood of answers: more than %d, or %d MiB; the rest is dropped", maxAnswers, maxAnswerBytes>>20)}
-		}
-	}
-	a.add(received{reply: r})
-}
-
-// addLoss adds the error that answers may be lost, once.
-func (a *answers) addLoss(err error) {
-	if !a.lost {
-		a.lost = true
-		a.add(received{err: fmt.Errorf("%w: %w", ErrLost, err)})
-	}
-}
-
-// read reads answers until the context ends or the connection is closed, and sends due requests again.
-// It continues after a lost message or connection, because the client reconnects and subscribes again.
-// reconnects is the number of reconnects before the question was sent.
-func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again *repeats) {
-	nc := s.store.Conn
+// read reads answers until the context ends, the connection is closed or the caller stops, which is no error. It continues
+// after a lost message or connection, because the client reconnects and subscribes again.
+func (r *reader) read(ctx context.Context) error {
+	store, nc := r.client.store, r.client.store.Conn
 	heard := time.Now()
 	for count := 0; ; {
 		wait, done := context.WithTimeout(ctx, lossCheck)
-		m, err := sub.NextMsgWithContext(wait)
+		m, err := r.sub.NextMsgWithContext(wait)
 		done()
-		if s.store.Away() == nil {
+		if store.Away() == nil {
 			// A failed publish is lost with the connection, and repeated later.
-			_ = s.publish(again.due(time.Now()), q.reply)
+			_ = r.client.publish(r.again.due(time.Now()), r.question.reply)
 		}
-		if !nc.IsClosed() && (!nc.IsConnected() || nc.Stats().Reconnects != reconnects) {
-			to.addLoss(nats.ErrDisconnected)
+		if !nc.IsClosed() && (!nc.IsConnected() || nc.Stats().Reconnects != r.reconnects) && !r.lost(nats.ErrDisconnected) {
+			return nil
 		}
 		switch {
 		case err == nil:
 			heard = time.Now()
-			if r, ok := readReply(q, m); ok {
-				again.answered(r.Node)
-				to.addReply(r)
+			if !r.accept(m) {
+				return nil
 			}
 		case errors.Is(err, nats.ErrSlowConsumer):
-			to.addLoss(err)
+			if !r.lost(err) {
+				return nil
+			}
 			continue
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			if time.Since(heard) >= repeatEvery {
-				s.store.LeaveSilent(ctx)
+				store.LeaveSilent(ctx)
 				heard = time.Now()
 			}
 			continue
-		case errors.Is(err, nats.ErrNoResponders) && count == 0 && early > 0:
-			to.add(received{err: ErrNobody, last: true})
-			return
+		case errors.Is(err, nats.ErrNoResponders) && count == 0 && r.early > 0:
+			return ErrNobody
 		case errors.Is(err, nats.ErrNoResponders):
 			// Another client can send this status too. It says nothing about other nodes.
 		default:
-			to.add(received{err: err, last: true})
-			return
+			return err
 		}
 		count++
 	}
+}
+
+// accept yields an answer and reports whether the caller wants more. If the node exceeds its limits, accept yields one
+// error instead and drops later answers.
+func (r *reader) accept(m *nats.Msg) bool {
+	reply, ok := readReply(r.question, m)
+	if !ok {
+		return true
+	}
+	r.again.answered(reply.Node)
+	if reply.Node != "" {
+		s := r.sent[reply.Node]
+		if s.isTooMuch() {
+			return true
+		}
+		s.count, s.bytes = s.count+1, s.bytes+len(reply.Data)+len(reply.Problem)
+		r.sent[reply.Node] = s
+		if s.isTooMuch() {
+			reply = Reply{Node: reply.Node, Flood: true, Problem: fmt.Sprintf("a flood of answers: more than %d, or %d MiB; the rest is dropped", maxAnswers, maxAnswerBytes>>20)}
+		}
+	}
+
+	return r.yield(reply, nil)
+}
+
+// lost yields once that answers may be lost, and reports whether the caller wants more.
+func (r *reader) lost(err error) bool {
+	if r.isLost {
+		return true
+	}
+	r.isLost = true
+
+	return r.yield(Reply{}, fmt.Errorf("%w: %w", ErrLost, err))
 }
 
 const (

@@ -190,7 +190,7 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 		var found *kvstore.Message
 		err := kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
 			var err error
-			found, err = c.read(ctx, names.Command(q.family, token))
+			found, err = read(ctx, c.store, names.Command(q.family, token))
 			return last || found != nil && found.Sequence >= kvstore.RepublishedSequence(m), err
 		})
 		if err == nil && found != nil {
@@ -206,16 +206,10 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 	return nil
 }
 
-// read returns the message of a command, or nil if there is none. For unreadable headers it returns a
-// message with only Forged and Unreadable set.
-func (c *commands) read(ctx context.Context, subject string) (*kvstore.Message, error) {
-	m, err := c.store.Last(ctx, c.store.Names.Commands, subject)
-	switch {
-	case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
-		return nil, nil
-	case errors.Is(err, kvstore.ErrUnreadable):
-		return &kvstore.Message{Subject: subject, Forged: true, Unreadable: true}, nil
-	case err != nil:
+// read returns the message of a command, or nil if there is none. A message with unreadable headers is Forged.
+func read(ctx context.Context, s *kvstore.Store, subject string) (*kvstore.Message, error) {
+	m, found, err := s.Find(ctx, s.Names.Commands, subject)
+	if err != nil || !found || m.Deleted() && !m.Forged {
 		return nil, err
 	}
 
@@ -289,7 +283,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		if _, handled := q.handled[subject]; handled && !q.again {
 			continue
 		}
-		m, err := c.read(ctx, subject)
+		m, err := read(ctx, c.store, subject)
 		if err != nil {
 			return err
 		}
@@ -325,7 +319,7 @@ func (s Client) Queued(ctx context.Context, id string) (map[string][]byte, error
 		if model.CheckFamily(family) != nil {
 			continue
 		}
-		m, err := (&commands{store: s.store}).read(ctx, subject)
+		m, err := read(ctx, s.store, subject)
 		switch {
 		case err != nil:
 			return nil, err

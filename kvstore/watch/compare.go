@@ -73,15 +73,12 @@ func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (
 	var all sync.WaitGroup
 	for _, p := range due {
 		all.Go(func() {
-			m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(model.Key(p.family, ">")))
+			m, isFound, err := l.store.Find(ctx, l.bucket.stream(), l.bucket.subject(model.Key(p.family, ">")))
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err == nil:
+			if isFound {
 				found[p] = m
-			case errors.Is(err, kvstore.ErrUnreadable):
-				found[p] = kvstore.Message{Unreadable: true}
-			case !errors.Is(err, model.ErrNotFound):
+			} else if err != nil {
 				failed[p] = l.explained(err)
 			}
 		})
@@ -225,14 +222,13 @@ func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last boo
 		return true, l.readInvalid(ctx, key)
 	}
 	before, known := l.table.get(key)
-	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-	found, unreadable := err == nil, errors.Is(err, kvstore.ErrUnreadable)
-	if !found && !unreadable && !errors.Is(err, model.ErrNotFound) {
+	m, found, err := l.store.Find(ctx, l.bucket.stream(), l.bucket.subject(key))
+	if err != nil {
 		return false, err
 	}
-	l.table.noteUnreadable(key, unreadable)
+	l.table.noteUnreadable(key, m.Unreadable)
 	switch {
-	case unreadable:
+	case m.Unreadable:
 		delete(l.missing, key)
 		return last || sequence == 0, nil // an announced sequence is readable, so a replica lags
 	case found && m.Sequence >= sequence && (!known || !older(m, before)):
@@ -317,12 +313,10 @@ func (l *loop) keep(ctx context.Context, key string, h held) {
 
 // readInvalid checks whether an invalid key exists in the bucket.
 func (l *loop) readInvalid(ctx context.Context, key string) error {
-	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-	unreadable := errors.Is(err, kvstore.ErrUnreadable)
-	if err != nil && !unreadable && !errors.Is(err, model.ErrNotFound) {
-		return err
+	m, found, err := l.store.Find(ctx, l.bucket.stream(), l.bucket.subject(key))
+	if err == nil {
+		l.table.noteInvalid(key, found && !m.Deleted())
 	}
-	l.table.noteInvalid(key, unreadable || err == nil && !m.Deleted())
 
-	return nil
+	return err
 }

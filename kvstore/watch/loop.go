@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,14 +33,14 @@ type loop struct {
 	// completed reports whether a family became complete since the last wake.
 	completed bool
 	// reported holds the errors in Sync at the last wake.
-	reported string
-	// resubscription plans the reconnect after a denied subscription.
+	reported       string
 	resubscription resubscription
 }
 
 func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table) *loop {
 	l := &loop{store: s, o: o, bucket: b, table: t, pending: newPending(len(families)), parts: newParts(families, o.Retry), missing: missing{}}
 	l.pending.together = b.inOrder
+	l.resubscription = resubscription{store: s, o: o, isMain: b.isMain}
 	_, l.reported = t.takeChanged()
 
 	return l
@@ -64,8 +63,8 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	var unsubscribed <-chan struct{}
 	if l.bucket.isMain {
 		unsubscribed = l.store.Denials.Unsubscribed()
-		l.store.Denials.Forget(l.wants)
-		l.resubscription.deny(ctx, l.o, l.denied()) // the server reports a denial only once
+		l.store.Denials.Forget(l.resubscription.wants)
+		l.resubscription.deny(ctx) // the server reports a denial only once
 	}
 	for {
 		select {
@@ -73,9 +72,9 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-l.pending.came:
 		case <-connected:
 			l.parts.soon(l.spread())
-			l.resubscription.reconnected(time.Now(), l.o)
+			l.resubscription.reconnected(time.Now())
 		case <-unsubscribed:
-			l.resubscription.deny(ctx, l.o, l.denied())
+			l.resubscription.deny(ctx)
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
 		}
@@ -145,11 +144,11 @@ func (l *loop) step(ctx context.Context) error {
 		l.catchUp(ctx, due)
 	}
 	if l.resubscription.isDue(now) {
-		l.subscribeAgain(ctx)
+		l.resubscription.reconnect(ctx)
 	}
 	// By now the server would have denied the subscriptions of the new connection.
-	if l.resubscription.checks(now) && l.store.Away() == nil && l.denied() == nil {
-		l.resubscription.permit(ctx, l.o)
+	if l.resubscription.checks(now) && l.store.Away() == nil && l.resubscription.denied() == nil {
+		l.resubscription.permit(ctx)
 	}
 	if ctx.Err() == nil {
 		l.flush()
@@ -211,14 +210,14 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 	}
 	l.settle()
 	if admitted {
-		l.subscribeAgain(ctx)
+		l.resubscription.reconnect(ctx)
 	}
 }
 
 // settle updates Sync from the state of the families.
 func (l *loop) settle() {
 	known, failed, why := l.parts.state()
-	refused, denied, first := l.store.Refused(), l.denied(), false
+	refused, denied, first := l.store.Refused(), l.resubscription.denied(), false
 	l.table.update(func(s *model.Sync) {
 		first = s.Refused == 0 && refused > 0
 		s.Known, s.Failed, s.Err, s.Refused, s.Denied = known, failed, nil, refused, denied
@@ -259,123 +258,4 @@ func (l *loop) flush() {
 	}
 	l.reported, l.completed = problems, false
 	l.wake(keys)
-}
-
-// stillDenied is the interval of log messages about subscriptions that stay denied.
-const stillDenied = time.Hour
-
-// resubscription plans reconnects after a denied subscription. The server accepts a subscription that
-// has become permitted only on a new connection.
-type resubscription struct {
-	// at is the time of the next reconnect, or zero.
-	at time.Time
-	// wait is the pause before the next reconnect. last is the time of the last reconnect.
-	wait time.Duration
-	last time.Time
-	// since is the time of the first denial, or zero if nothing is denied. logged is the time of the
-	// last log message.
-	since, logged time.Time
-	// check is the time at which a new connection would have received its denials, or zero.
-	check time.Time
-}
-
-func (r *resubscription) isDue(now time.Time) bool { return !r.at.IsZero() && !r.at.After(now) }
-
-// plan schedules a reconnect with a growing pause, unless one is scheduled. isPlanned reports whether
-// it did, isFirst whether this is the first denial for a while.
-func (r *resubscription) plan(now time.Time, o Options) (isPlanned, isFirst bool) {
-	if !r.at.IsZero() {
-		return false, false
-	}
-	if isFirst = now.Sub(r.last) > o.Audit; isFirst {
-		r.wait = o.Retry
-	}
-	if r.since.IsZero() {
-		r.since = now
-	}
-	r.check = time.Time{}
-	r.at = now.Add(time.Duration((0.5 + o.Rand()/2) * float64(r.wait)))
-	r.wait = min(2*r.wait, o.Audit)
-
-	return true, isFirst
-}
-
-// reconnected schedules a check of the subscriptions if one was denied.
-func (r *resubscription) reconnected(now time.Time, o Options) {
-	if !r.since.IsZero() {
-		r.check = now.Add(o.Retry)
-	}
-}
-
-// checks reports once whether the check is due.
-func (r *resubscription) checks(now time.Time) bool {
-	if r.check.IsZero() || r.check.After(now) {
-		return false
-	}
-	r.check = time.Time{}
-
-	return true
-}
-
-// deny schedules a reconnect if a subscription is denied, and logs it. Only a new denial is a warning
-// with the error. Later messages leave the error out, because a limited log drops known errors.
-func (r *resubscription) deny(ctx context.Context, o Options, denied error) {
-	if denied == nil {
-		return
-	}
-	now := time.Now()
-	isPlanned, isFirst := r.plan(now, o)
-	event, level := "subscription still denied, will reconnect", slog.LevelDebug
-	attributes := []any{"node", o.Node, "in", r.at.Sub(now).Round(time.Millisecond), "remedy", "permit it; then restart the agent to have it at once"}
-	switch {
-	case !isPlanned:
-		return
-	case isFirst:
-		event, level = "subscription denied, will reconnect", slog.LevelWarn
-		attributes = append(attributes, "error", denied)
-	case now.Sub(r.logged) >= stillDenied:
-		level = slog.LevelInfo
-	}
-	if level > slog.LevelDebug {
-		r.logged = now
-	}
-	o.Log.Log(ctx, level, event, attributes...)
-}
-
-// permit logs that all subscriptions are permitted again.
-func (r *resubscription) permit(ctx context.Context, o Options) {
-	o.Log.InfoContext(ctx, "subscriptions permitted again", "node", o.Node, "after", time.Since(r.since).Round(time.Second))
-	r.since = time.Time{}
-}
-
-// subscribeAgain reconnects if a subscription is still denied.
-func (l *loop) subscribeAgain(ctx context.Context) {
-	l.resubscription.at = time.Time{}
-	denied := l.denied()
-	if denied == nil {
-		return
-	}
-	l.resubscription.last = time.Now()
-	l.o.Log.DebugContext(ctx, "reconnecting to subscribe again", "node", l.o.Node, "denied", denied)
-	if err := l.store.Conn.ForceReconnect(); err != nil {
-		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
-	}
-}
-
-// denied returns the first denied subscription of this connection that the node still needs. It
-// returns nil if another watch is the main one.
-func (l *loop) denied() error {
-	if !l.bucket.isMain {
-		return nil
-	}
-
-	return kvstore.DenialWithRemedy(l.store.Denials.Subscription(l.wants), l.o.Node, l.o.Groups)
-}
-
-// wants reports whether the node still needs a subject. A denial may arrive after the node left the
-// group.
-func (l *loop) wants(subject string) bool {
-	group := l.store.Names.GroupOf(subject)
-
-	return group == "" || group == model.GroupAll || slices.Contains(l.o.Groups, group)
 }

@@ -80,7 +80,9 @@ func (r realm) requester(t testing.TB, a provision.Accounts, prefix, name string
 
 func (r realm) node(t testing.TB, a provision.Accounts, prefix, node string) {
 	t.Helper()
-	p := kvtest.Must(t, func() (provision.Permissions, error) { return provision.NodePermissions(prefix, node, groupsOf(node)) })
+	p := kvtest.Must(t, func() (provision.Permissions, error) {
+		return provision.NodePermissions(kvstore.JoinedAPI, prefix, node, groupsOf(node))
+	})
 	r.users[node] = user{a.Nodes.Name, &p}
 }
 

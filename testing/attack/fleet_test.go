@@ -86,7 +86,7 @@ func oneAccount(t *testing.T, second string) *fleet {
 	}
 	if second != "" {
 		f.may[attacking] = kvtest.Must(t, func() (provision.Permissions, error) {
-			return provision.NodePermissionsInOneAccount(second, attacking, groupsOf(attacking))
+			return provision.NodePermissions(kvstore.OwnAPI, second, attacking, groupsOf(attacking))
 		})
 	}
 	for _, node := range []string{attacking, victim} {

@@ -201,7 +201,7 @@ func newTemplate(b *testing.B, kind, protocol string, document any) template {
 		b.Fatal(err)
 	}
 	id, run := ksuid.New().String(), ksuid.New().String()
-	text, err := kvstore.EncodeEvent(model.Report{
+	text, err := kvstore.Reports{}.Event(model.Report{
 		ID: id, Type: protocol, Node: nodeName(0), Kind: kind, Outcome: model.OutcomeChanged, Time: time.Now(), Seq: 1, RunID: run,
 		Manifest: "group.web.motd", Revision: 3, Digest: "sha256-" + strings.Repeat("0123456789abcdef", 4), Cause: model.CauseSchedule, Data: data,
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -74,7 +75,7 @@ func Config(tb testing.TB, nodes []string, groups ...string) string {
 
 func permissionsOf(tb testing.TB, node string, groups []string) provision.Permissions {
 	tb.Helper()
-	p, err := provision.NodePermissions("", node, groups)
+	p, err := provision.NodePermissions(kvstore.JoinedAPI, "", node, groups)
 	if err != nil {
 		tb.Fatal(err)
 	}

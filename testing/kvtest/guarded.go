@@ -50,7 +50,9 @@ func Guards() map[string]func(*testing.T) Guarded {
 func PermissionsOf(t *testing.T, node string) provision.Permissions {
 	t.Helper()
 
-	return Must(t, func() (provision.Permissions, error) { return provision.NodePermissions("", node, GroupsOf[node]) })
+	return Must(t, func() (provision.Permissions, error) {
+		return provision.NodePermissions(kvstore.JoinedAPI, "", node, GroupsOf[node])
+	})
 }
 
 // Permissions returns the permissions of a node.
@@ -58,7 +60,7 @@ func (g Guarded) Permissions(t *testing.T, node string) provision.Permissions {
 	t.Helper()
 	if g.API == kvstore.OwnAPI {
 		return Must(t, func() (provision.Permissions, error) {
-			return provision.NodePermissionsInOneAccount("", node, GroupsOf[node])
+			return provision.NodePermissions(kvstore.OwnAPI, "", node, GroupsOf[node])
 		})
 	}
 

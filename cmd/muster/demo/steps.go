@@ -67,7 +67,7 @@ const groupName = "web"
 // serverConfig returns the accounts with their users for a configuration file. It writes the passwords to
 // files: an administrator has the rights of root on the node, and other users of the machine can reach the server.
 func (d *demo) serverConfig(accounts provision.Accounts) (string, error) {
-	allowed, err := provision.NodePermissions(kvstore.DefaultPrefix, nodeName, []string{groupName})
+	allowed, err := provision.NodePermissions(kvstore.JoinedAPI, kvstore.DefaultPrefix, nodeName, []string{groupName})
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/resources/host/files"
 )
@@ -174,9 +175,9 @@ func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) 
 	case c.operator:
 		return provision.OperatorPermissions(c.Flags.Prefix, u.name, groups, nodes)
 	case c.oneAccount:
-		return provision.NodePermissionsInOneAccount(c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissions(kvstore.OwnAPI, c.Flags.Prefix, u.name, groups)
 	default:
-		return provision.NodePermissions(c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissions(kvstore.JoinedAPI, c.Flags.Prefix, u.name, groups)
 	}
 }
 
