@@ -55,8 +55,7 @@ type Options struct {
 	Bundles    desired.BundleSource
 	Publisher  Publisher
 	States     status.Store
-	// Registry publishes the registrations of services.
-	Registry runner.Registry
+	Registry   runner.Registry
 	// Watch watches a point of the machine, see drift.Options.Arm. Without it the agent detects
 	// drift at intervals.
 	Watch func(p watch.Point, wake func()) (watch.Watch, error)
@@ -69,8 +68,7 @@ type Options struct {
 	// facts that could not be gathered.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
 	// Packages reads the installed packages. Without it the agent stores no inventory.
-	Packages status.Source
-	// PutInventory stores the inventory of the node.
+	Packages     status.Source
 	PutInventory func(ctx context.Context, i model.Inventory) error
 	// Connection reports whether NATS is reachable, and returns the last time at which it was;
 	// zero means never.
@@ -79,18 +77,16 @@ type Options struct {
 	Away func() string
 	// Clock is the clock of the machine by default.
 	Clock *status.Clock
-	// Goal is the condition at which the agent exits.
-	Goal status.Goal
-	Log  *slog.Logger
+	Goal  status.Goal
+	Log   *slog.Logger
 }
 
 // Agent is the agent of a node. New returns one. Call Run once; the other methods may be called
 // from several goroutines while it runs.
 type Agent struct {
-	config *settings
-	host   *host.Host
-	watch  Assignments
-	// operators follows pauses, labels and groups.
+	config    *settings
+	host      *host.Host
+	watch     Assignments
 	operators *operators
 	outbox    *reporting.Outbox
 	report    *reporting.Reporter
@@ -108,11 +104,9 @@ type Agent struct {
 	metrics *status.Server
 	// reconnected wakes the watch after a reconnect.
 	reconnected tasks.Signal
-	// ran is notified after each run.
-	ran tasks.Signal
-	// supervisor is Options.Supervisor.
-	supervisor *Supervisor
-	log        *slog.Logger
+	ran         tasks.Signal
+	supervisor  *Supervisor
+	log         *slog.Logger
 }
 
 // New opens the state directory and listens at the address of the metrics. The error wraps
@@ -265,7 +259,12 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		},
 		Env:     func(facts model.Facts) resource.Env { return single.Env(facts, true) },
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
-		Paused:  a.operators.pauseText,
+		Paused: func() string {
+			if pause := a.operators.control.Paused(); pause != nil {
+				return pause.String()
+			}
+			return ""
+		},
 	})
 	a.previews = a.newPreviews(o, trust)
 	a.loop = &loop{

@@ -15,7 +15,6 @@ import (
 )
 
 type factCache struct {
-	// gather is Options.Facts.
 	gather func(ctx context.Context, dir string) (model.Facts, string, []error)
 	log    *slog.Logger
 	// changed is called when stable facts changed: the agent publishes them and evaluates the assignments

@@ -71,7 +71,7 @@ func (l *loop) run(ctx, hard context.Context) {
 		until := l.work(ctx, hard)
 		l.running.Unlock()
 		if !until.IsZero() {
-			l.sleep(ctx, until)
+			tasks.Pause(ctx, time.Until(until), l.wakes.signal)
 		}
 	}
 	stop()
@@ -91,7 +91,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	case m.RunNext(ctx, hard, now):
 	case m.Checks.BeginPasses(ctx, hard, now):
 	default:
-		next, end := l.next(now), l.endAt(now)
+		next, end := model.EarlierNonZero(m.Next(now), now.Add(longestSleep)), l.endAt(now)
 		if isOver(end, now) {
 			l.result = status.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
 		}
@@ -202,14 +202,6 @@ func (l *loop) step(task string, f func()) bool {
 	})
 
 	return err == nil
-}
-
-func (l *loop) sleep(ctx context.Context, until time.Time) {
-	tasks.Pause(ctx, time.Until(until), l.wakes.signal)
-}
-
-func (l *loop) next(now time.Time) time.Time {
-	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns the time at which the goal is reached without further changes, or zero. It is not before

@@ -22,10 +22,8 @@ import (
 type settings struct {
 	mu     sync.Mutex
 	config Config
-	// groups are the operators' groups and their order.
 	groups model.Groups
-	// using is held while use is called.
-	using sync.Mutex
+	using  sync.Mutex
 }
 
 // get returns the configuration with all groups of the node, highest precedence first.
@@ -131,7 +129,7 @@ func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err e
 		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
 		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
 		Changed: func() {
-			by.show()
+			by.control.Show(a.status.SetControl)
 			by.holdGroups()
 			if by.takeGroups() {
 				a.config.warnUnsignable(context.Background(), a.log)
@@ -148,7 +146,7 @@ func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err e
 		},
 	})
 	if err == nil {
-		by.show()
+		by.control.Show(a.status.SetControl)
 		by.takeGroups()
 	}
 
@@ -187,16 +185,6 @@ func (o *operators) watchGroups() {
 			o.written.SetGroups(slices.Clone(groups))
 		}
 	})
-}
-
-func (o *operators) show() { o.control.Show(o.status.SetControl) }
-
-func (o *operators) pauseText() string {
-	if pause := o.control.Paused(); pause != nil {
-		return pause.String()
-	}
-
-	return ""
 }
 
 func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {

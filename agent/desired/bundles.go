@@ -198,9 +198,8 @@ const runsWait = time.Minute
 
 type fetch struct {
 	cancel context.CancelFunc
-	// temp is the directory of the unpacked files.
-	temp  string
-	began time.Time
+	temp   string
+	began  time.Time
 	// settled is set by the end of the download or by Open when it stops waiting, whichever is first. If the
 	// end is second, it calls Arrived, so that each result is used exactly once.
 	settled atomic.Bool

@@ -28,10 +28,9 @@ type ControlOptions struct {
 	// Path is the file of the accepted documents. If it is empty, they are only in memory, without Host.
 	Path string
 	// Source is nil if there is no bucket.
-	Source DocumentSource
-	Gate   *Gate
-	Clock  Clock
-	// Families returns the current families of the node.
+	Source   DocumentSource
+	Gate     *Gate
+	Clock    Clock
 	Families func() []string
 	// Changed is called by Run after possible changes. It must not block.
 	Changed func()
@@ -49,8 +48,7 @@ type Control struct {
 	// unstored means that memory and disk differ. Only Run uses it.
 	unstored bool
 
-	mu sync.Mutex
-	// documents are the active documents by key.
+	mu        sync.Mutex
 	documents map[string]controlDocument
 	// rejected are the rejected documents by key. Each is reported once.
 	rejected map[string]controlRejection

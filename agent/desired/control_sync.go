@@ -278,7 +278,6 @@ func (c *Control) settle(ctx context.Context, state model.Sync, changed, complet
 
 type controlRecord struct {
 	bucketRecord
-	// Keys are the active documents.
 	Keys map[string]model.Entry `json:"keys"`
 }
 

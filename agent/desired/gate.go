@@ -16,10 +16,8 @@ import (
 
 // GateOptions configure a Gate.
 type GateOptions struct {
-	Host *host.Host
-	// Path is the file of accepted signatures.
-	Path string
-	// Policy returns the current policy.
+	Host   *host.Host
+	Path   string
 	Policy func() signed.Policy
 	// Times returns the times of the node's clock and of the server's clock. Expiry is checked by both.
 	Times func() (own, server time.Time)

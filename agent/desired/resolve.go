@@ -166,9 +166,7 @@ type Version struct {
 	// Resolution is its last resolution, nil before the first.
 	Resolution *Resolution
 
-	// sum is the digest of the value.
-	sum string
-	// whenAt is the position of the condition.
+	sum    string
 	whenAt model.Position
 }
 

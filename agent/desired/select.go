@@ -12,8 +12,7 @@ type candidate struct {
 	unit    *unit
 	rank    int
 	version *Version
-	// rest are the following units of the name.
-	rest []*unit
+	rest    []*unit
 }
 
 // compare orders candidates in run order: by family, priority and name.

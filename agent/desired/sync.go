@@ -19,7 +19,6 @@ import (
 type Facts struct {
 	// Values is nil until the facts are gathered.
 	Values model.Facts
-	// Stable is the digest of the stable facts.
 	Stable string
 	// Gathered is the number of times that the facts were gathered.
 	Gathered int
@@ -73,9 +72,8 @@ type Activation struct {
 type Rejection struct {
 	Entry model.Entry
 	// Digest is the digest of its value, which the entry may lack.
-	Digest   string
-	Problems model.Problems
-	// Remaining describes what stays active.
+	Digest    string
+	Problems  model.Problems
 	Remaining string
 }
 

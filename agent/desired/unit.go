@@ -35,9 +35,8 @@ type unit struct {
 	rejudge bool
 	// versions are the versions of the read candidates.
 	versions []*Version
-	// active is the active version, nil for none.
-	active *Version
-	retry  retry
+	active   *Version
+	retry    retry
 	// late is the reason why the newest version is not active. stale is the reason why the active version has
 	// an old resolution.
 	late, stale reason
@@ -54,10 +53,8 @@ type reason struct {
 
 // retry schedules retries of a transient error.
 type retry struct {
-	// at is the time of the next retry; zero is never.
-	at   time.Time
-	wait tasks.Backoff
-	// reported is the last reported error.
+	at       time.Time
+	wait     tasks.Backoff
 	reported string
 }
 

@@ -26,8 +26,7 @@ type Options struct {
 	// IsToCome reports whether a run in progress still has to process a resource: an event may be the
 	// change of the run. Nil means never.
 	IsToCome func(key string, ref model.Ref) bool
-	// Look reads the entry at a path.
-	Look func(path string) (files.Entry, error)
+	Look     func(path string) (files.Entry, error)
 	// Wake is called after an event. It does not block.
 	Wake func()
 	// Listen starts to observe the writers of paths. It may be nil.
@@ -137,8 +136,7 @@ type follower struct {
 	backoff backoff
 	// putOff is the time until which a limit delays the repair.
 	putOff time.Time
-	// flap is nil if the resource does not flap.
-	flap *flap
+	flap   *flap
 }
 
 // DefaultPoll is the poll interval of a resource without a poll property.
@@ -356,7 +354,6 @@ type unwatched struct {
 }
 
 type polling struct {
-	// reason is nil for a watched resource.
 	reason error
 	every  time.Duration
 	next   time.Time

@@ -41,7 +41,6 @@ type Backlog interface {
 	Drop(seq uint64) error
 	// Sync makes all appended reports available to Next.
 	Sync() error
-	// Len returns how many reports wait.
 	Len() int
 	// Ready receives a value when there may be reports to publish.
 	Ready() tasks.Signal

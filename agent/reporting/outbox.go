@@ -30,8 +30,7 @@ type OutboxOptions struct {
 	MaxBytes int64
 	// Dropped returns the report about dropped ones. It must not call the outbox.
 	Dropped func(Lost) model.Report
-	// Log gets the errors of the disk.
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
 // Outbox keeps reports in order. It is safe for concurrent use, by one process

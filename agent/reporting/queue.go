@@ -21,12 +21,9 @@ type queue struct {
 	// next is the seq of the next report, acked the last acknowledged one.
 	next, acked uint64
 	notice      notice
-	// published are the reports that the last first returned.
-	published []uint64
-	// unwritable tracks write errors of the disk.
-	unwritable outage
-	// dropped is Options.Dropped.
-	dropped func(Lost) model.Report
+	published   []uint64
+	unwritable  outage
+	dropped     func(Lost) model.Report
 	// ready is notified when there may be reports to publish.
 	ready tasks.Signal
 	log   *slog.Logger

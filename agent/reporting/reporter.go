@@ -44,8 +44,7 @@ type Reporter struct {
 	mu sync.Mutex
 	// results are not reported again.
 	results results
-	// runs holds the current runs by id.
-	runs map[string]*currentRun
+	runs    map[string]*currentRun
 }
 
 // ReporterOptions are what a Reporter is made from.

@@ -53,9 +53,8 @@ type PreviewOptions struct {
 	Until func(at time.Time) time.Duration
 	// Expired returns an error once a preview has expired.
 	Expired func(at time.Time) error
-	// Plan makes the plan of a preview.
-	Plan func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
-	Log  *slog.Logger
+	Plan    func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
+	Log     *slog.Logger
 }
 
 // Previews answers preview requests. Its methods are safe for concurrent use. Create it with New; it
@@ -72,7 +71,6 @@ type Previews struct {
 
 type preview struct {
 	req model.PreviewRequest
-	// sum identifies the content of the request.
 	sum string
 	// last is the latest response; respond receives the later ones.
 	last    model.EnsureResponse

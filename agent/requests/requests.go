@@ -51,9 +51,8 @@ type Run struct {
 
 // Options configure a Service.
 type Options struct {
-	Node string
-	Host *host.Host
-	// Dir is the directory of the stored requests.
+	Node   string
+	Host   *host.Host
 	Dir    string
 	Loader Loader
 	// Open opens a message, which may be signed. It returns an error if the request must never be
@@ -351,8 +350,7 @@ var errNotKept = errors.New("the agent stopped before the request began, and sen
 
 // request is one request from its acceptance to its final response.
 type request struct {
-	ID string `json:"id"`
-	// At is the arrival time.
+	ID string    `json:"id"`
 	At time.Time `json:"at"`
 	// Sum identifies the content of the request, also after Request is cleared. The sum of a sensitive
 	// request excludes its properties, which could be guessed from it.
@@ -365,15 +363,12 @@ type request struct {
 	Command bool `json:"command,omitempty"`
 	// Of names the resource, as far as it is known before the execution; it outlives Request. It is
 	// nil for run requests and sensitive requests.
-	Of *model.Ref `json:"of,omitempty"`
-	// Sender is the self-declared sender.
-	Sender *model.Sender `json:"sender,omitempty"`
-	// Response is the latest response.
+	Of       *model.Ref           `json:"of,omitempty"`
+	Sender   *model.Sender        `json:"sender,omitempty"`
 	Response model.EnsureResponse `json:"response"`
 
 	// body holds the content until the execution begins, also of a sensitive request.
-	body json.RawMessage
-	// respond receives the responses.
+	body    json.RawMessage
 	respond []func(model.EnsureResponse)
 	// cancelled is the reason why the request must not be executed. stop and kill end its execution;
 	// they are nil while it is not executed. The mutex of the queue guards all three.

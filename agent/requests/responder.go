@@ -126,7 +126,6 @@ const (
 	// refusedFor is how long a repeated message gets the same refusal: clients repeat a message for a
 	// few seconds.
 	refusedFor = 15 * time.Second
-	// maxRefused limits the remembered refusals.
 	maxRefused = 256
 )
 

@@ -33,10 +33,8 @@ type healthChecks struct {
 	statuses map[check]model.HealthStatus
 	// critical holds the critical checks of the current run.
 	critical []check
-	// next is the time of the next pass.
-	next time.Time
-	// pass is the current pass, or nil.
-	pass *pass
+	next     time.Time
+	pass     *pass
 	// doubted reports whether the last pass was discarded.
 	doubted bool
 	// failing reports whether a check was critical the last time.

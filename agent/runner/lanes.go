@@ -40,7 +40,6 @@ type Lanes struct {
 	all []*Lane
 	// changed is closed when a blocked run may begin.
 	changed chan struct{}
-	// entered counts the runs so far.
 	entered int
 }
 

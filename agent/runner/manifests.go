@@ -19,8 +19,7 @@ import (
 
 // ManifestsOptions configure Manifests.
 type ManifestsOptions struct {
-	Host *host.Host
-	// Config returns the current configuration.
+	Host   *host.Host
 	Config func() config.Config
 	// Facts returns the known facts. RenewFacts gathers them again if a fact file changed.
 	Facts      func() desired.Facts
@@ -55,8 +54,7 @@ type Manifests struct {
 	shared map[string]*shared
 	// stableFacts is the digest of the stable facts at the last Sync.
 	stableFacts string
-	// asked holds the requests that wait for a run.
-	asked queues
+	asked       queues
 	// paused reports whether the node observes and changes nothing.
 	paused bool
 	// announcing reports whether full runs wait for the reports of the assignments.

@@ -37,7 +37,6 @@ type Source struct {
 
 type activeRegistration struct {
 	registration.Registration
-	// next is the time of the next message.
 	next time.Time
 	wait tasks.Backoff
 }

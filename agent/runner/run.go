@@ -65,14 +65,12 @@ type run struct {
 	release func()
 	// record receives the results; it is nil before the run begins.
 	record *status.Record
-	// late holds the resources that the run discovered.
-	late []*resource.Resource
+	late   []*resource.Resource
 	// taken holds the times of the changes that the run counted against limits. gaveBack reports whether it
 	// returned one.
 	taken    map[model.Ref]time.Time
 	gaveBack bool
-	// asked holds the requests that the run answers.
-	asked []*asked
+	asked    []*asked
 	// damaged reports whether the run failed and its bundle is damaged.
 	damaged bool
 	// runsDamaged reports whether the run begins even if its bundle is damaged.

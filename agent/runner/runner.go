@@ -31,13 +31,10 @@ type Options struct {
 	// Origin returns what the resources of a manifest may request of it during a run. Its argument is
 	// nil for resources of no manifest.
 	Origin func(*manifest.Resolved) resource.Origin
-	// Facts returns the known facts.
-	Facts func() model.Facts
-	// Shown shows the runs in progress.
-	Shown *status.Runs
-	// Ran is notified after each run.
-	Ran tasks.Signal
-	Log *slog.Logger
+	Facts  func() model.Facts
+	Shown  *status.Runs
+	Ran    tasks.Signal
+	Log    *slog.Logger
 }
 
 // Runner makes single runs on the node and remembers when a run last changed something.

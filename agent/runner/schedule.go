@@ -11,7 +11,6 @@ import (
 )
 
 type turn struct {
-	// next is the time of the next scheduled run.
 	next time.Time
 	runs int
 	// again delays retries of runs that reach no resource.
@@ -26,8 +25,7 @@ type Schedule struct {
 	turns map[string]*turn
 	// pace is the jitter of this process. All intervals share it, so the manifests of a node keep their
 	// order.
-	pace float64
-	// pending is status.Results.Pending.
+	pace    float64
 	pending func(key string) (pending, failed bool)
 }
 

@@ -65,7 +65,7 @@ type rejection struct {
 // assigned contains the assignments of a node. The goroutine of the runs owns it.
 type assigned struct {
 	machine *machine
-	source  Assignments
+	source  Watched
 	// load resolves a value. The error is the reason why nodes reject it. compared contains the differences between manifests.
 	load     func(ctx context.Context, e model.Entry) (*Manifest, error)
 	compared *comparisons
@@ -264,7 +264,13 @@ func compare(before, after *Manifest) changes {
 func (r *Resource) change(old *Resource) model.Change {
 	switch r.Ref.Type {
 	case "file":
-		return r.fileChange(old)
+		if r.Ensure == "directory" {
+			return model.Change{Action: "create_directory", Message: "Would have created directory", Property: "ensure", From: model.EnsureAbsent, To: r.Ensure}
+		}
+		if old == nil {
+			return r.stored(resource.DiffContent{Absent: true})
+		}
+		return r.stored(old.content())
 	case "package":
 		return model.Change{Action: "install", Message: "Would have installed", Property: "ensure", From: model.EnsureAbsent, To: cmp.Or(r.Ensure, model.EnsurePresent)}
 	case "service":
@@ -276,15 +282,12 @@ func (r *Resource) change(old *Resource) model.Change {
 	}
 }
 
-func (r *Resource) fileChange(old *Resource) model.Change {
-	if r.Ensure == "directory" {
-		return model.Change{Action: "create_directory", Message: "Would have created directory", Property: "ensure", From: model.EnsureAbsent, To: r.Ensure}
-	}
-	before, after := resource.DiffContent{Absent: true}, r.content()
-	out := model.Change{Action: "store", Message: "Would have created the file", Property: "content", From: model.EnsureAbsent, To: resource.DigestWord(after.Digest)}
-	if old != nil {
-		before = old.content()
-		out.Message, out.From = "Would have updated the file", resource.DigestWord(before.Digest)
+// stored returns the change of a file from an earlier content.
+func (r *Resource) stored(before resource.DiffContent) model.Change {
+	after := r.content()
+	out := model.Change{Action: "store", Message: "Would have updated the file", Property: "content", From: resource.DigestWord(before.Digest), To: resource.DigestWord(after.Digest)}
+	if before.Absent {
+		out.Message, out.From = "Would have created the file", model.EnsureAbsent
 	}
 	if !r.Sensitive {
 		out.Diff = resource.Diff(r.Ref.Name, before, after)
@@ -311,12 +314,6 @@ func (r *Resource) drifted(by string) model.Change {
 	if r.Ref.Type != "file" || r.Ensure == "directory" {
 		return r.change(r)
 	}
-	after := r.content()
-	before := contentOf(after.Text + by + "\n")
-	out := model.Change{Action: "store", Message: "Would have updated the file", Property: "content", From: resource.DigestWord(before.Digest), To: resource.DigestWord(after.Digest)}
-	if !r.Sensitive {
-		out.Diff = resource.Diff(r.Ref.Name, before, after)
-	}
 
-	return out
+	return r.stored(contentOf(r.content().Text + by + "\n"))
 }

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -23,17 +22,16 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Assignments are the assigned keys of one node, like those of an agent.
-type Assignments interface {
+// Watched is a bucket that a node watches, as in package agent.
+type Watched interface {
+	desired.DocumentSource
+	// Run watches until ctx ends. It calls wake after changes.
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
-	Entries() (map[string]model.Entry, model.Sync)
 	SetGroups(groups []string)
-	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
 }
 
 // Publisher stores reports in the stream.
@@ -45,9 +43,10 @@ type Publisher interface {
 
 // Link is a node's connection to NATS.
 type Link struct {
-	Assignments Assignments
-	States      status.Store
-	Publisher   Publisher
+	// Assignments and Control are the buckets of the assignments and of the control documents.
+	Assignments, Control Watched
+	States               status.Store
+	Publisher            Publisher
 	// Serve answers requests to the node until ctx ends. It calls Node.Listening when the subscription is
 	// complete.
 	Serve func(ctx context.Context, n *Node) error
@@ -62,9 +61,6 @@ type Options struct {
 	Rate float64
 	// Connect connects a node to NATS. It calls connected after each reconnect.
 	Connect func(ctx context.Context, s Script, connected func()) (Link, error)
-	// Control yields the newest revision of each control key, and then each new revision until ctx ends. The error
-	// wraps model.ErrNotProvisioned if the bucket does not exist. It is called after Connect has connected all nodes.
-	Control func(ctx context.Context) iter.Seq2[model.ControlRevision, error]
 	// Types are the resource types of manifests.
 	Types resource.Types
 	// Log is the log of all nodes. Each node logs like an agent.
@@ -77,7 +73,6 @@ type Fleet struct {
 	nodes    []*Node
 	cpuFlags []any
 	compared comparisons
-	controls *controls
 	loader   *loader
 	// reports is the number of reports.
 	reports atomic.Uint64
@@ -85,19 +80,13 @@ type Fleet struct {
 
 // New returns a fleet. Run starts it.
 func New(o Options) *Fleet {
-	f := &Fleet{
-		o: o, cpuFlags: flagList(), loader: newLoader(o.Types),
-		controls: &controls{follow: o.Control, families: map[string]map[string]model.Entry{}},
-	}
+	f := &Fleet{o: o, cpuFlags: flagList(), loader: newLoader(o.Types)}
 	for _, s := range o.Scripts {
 		f.nodes = append(f.nodes, newNode(f, s))
 	}
 
 	return f
 }
-
-// Reports returns the number of reports of all nodes.
-func (f *Fleet) Reports() uint64 { return f.reports.Load() }
 
 // The start of many nodes is spread, so that none waits long for its answers.
 const (
@@ -121,7 +110,6 @@ func (f *Fleet) Run(ctx context.Context, joined func()) error {
 			return err
 		}
 	}
-	all.Go(func() { f.followControl(ctx) })
 	slots := make(chan struct{}, joinAtOnce)
 	for _, n := range f.nodes {
 		select {
@@ -210,36 +198,9 @@ func CheckNames(scripts []Script, known []model.Node) error {
 	return nil
 }
 
-// documents are the documents of one node.
-type documents struct {
-	all     *controls
-	machine *machine
-}
-
-// Entries returns the known keys.
-func (d documents) Entries() (map[string]model.Entry, model.Sync) {
-	return d.all.entries(d.machine.families())
-}
-
-// Read returns the value of a key. The error wraps model.ErrNotFound if there is none.
-func (d documents) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
-	entries, _ := d.Entries()
-	e, known := entries[key]
-	if !known {
-		return model.Entry{}, fmt.Errorf("%s: %w", key, model.ErrNotFound)
-	}
-
-	return e, nil
-}
-
-// Removal returns model.ErrNotFound, because simulated nodes require no signed removals.
-func (documents) Removal(context.Context, string) (model.Entry, error) {
-	return model.Entry{}, model.ErrNotFound
-}
-
-func (n *Node) openControl(all *controls, at *status.Clock) error {
+func (n *Node) openControl(at *status.Clock) error {
 	c, err := desired.OpenControl(desired.ControlOptions{
-		Source: documents{all, n.machine}, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
+		Source: n.link.Control, Gate: desired.NoGate(), Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,
 		Rejected: func(why string) { n.report.Node("", model.NodeRefused, bounds.Text(why)) },
 	})
 	n.control = c
@@ -252,38 +213,11 @@ func (n *Node) noteControl() {
 	n.control.Show(n.status.SetControl)
 	if n.machine.join(n.control.Groups()) {
 		n.link.Assignments.SetGroups(slices.Clone(n.machine.groups()))
+		n.link.Control.SetGroups(slices.Clone(n.machine.groups()))
 		n.groupsChanged.Notify()
 		n.changed.Notify()
 		n.control.Wake()
 		n.status.Changed.Notify()
 	}
 	n.controlChanged.Notify()
-}
-
-// Many nodes of a group read changes over a second, like agents: a limited number at a time.
-const (
-	wokenAtOnce = 100
-	wakeStep    = 10 * time.Millisecond
-)
-
-// followControl makes the nodes apply control documents until ctx ends.
-func (f *Fleet) followControl(ctx context.Context) {
-	named := map[string][]*Node{"": f.nodes, model.GroupFamily(model.GroupAll): f.nodes}
-	for _, n := range f.nodes {
-		named[model.NodeFamily(n.machine.Node)] = []*Node{n}
-	}
-	tasks.Repeat(ctx, f.o.Log, "reading control documents", nil, func(ctx context.Context) error {
-		return f.controls.run(ctx, func(family string) {
-			members := named[family]
-			if members == nil {
-				members = slices.DeleteFunc(slices.Clone(f.nodes), func(n *Node) bool { return !slices.Contains(n.machine.families(), family) })
-			}
-			for i, n := range members {
-				if i > 0 && i%wokenAtOnce == 0 {
-					tasks.Pause(ctx, wakeStep, nil)
-				}
-				n.control.Wake()
-			}
-		})
-	})
 }

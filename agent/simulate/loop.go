@@ -204,11 +204,8 @@ func (r *runs) run(ctx context.Context, key string, cause model.Cause, observes 
 	}
 }
 
-// runFor runs the assignment of a key for a request. It returns nil if there is no such assignment.
-func (r *runs) runFor(ctx context.Context, key string, cause model.Cause, asked *request) *model.Run {
-	return r.perform(ctx, key, cause, asked, r.observes())
-}
-
+// perform runs the assignment of a key for a request, which may be empty. It returns nil if there is no such
+// assignment.
 func (r *runs) perform(ctx context.Context, key string, cause model.Cause, asked *request, observes bool) *model.Run {
 	a := r.assigned.active[key]
 	if ctx.Err() != nil || a == nil {

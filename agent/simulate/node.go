@@ -73,7 +73,7 @@ func (n *Node) wire(f *Fleet, link Link) error {
 		Store: states{link.States, m, n.joining}, Node: n.status, Facts: func() (model.Facts, string) { return nil, m.Node }, Clock: skewed, ClockMoved: func() { n.control.Wake() }, Connected: n.reachable[0], Drained: n.delivery.Drained, Log: n.log,
 		Duplicate: func(message string) { n.report.Node("", model.NodeDuplicate, message) },
 	}
-	if err := n.openControl(f.controls, skewed); err != nil {
+	if err := n.openControl(skewed); err != nil {
 		return err
 	}
 	random := chance{rand.New(rand.NewPCG(m.seed[0], m.seed[1]))}
@@ -132,6 +132,11 @@ func (n *Node) run(ctx context.Context) {
 	all.Go(func() {
 		tasks.Repeat(ctx, n.log, "following the assignments", nil, func(ctx context.Context) error {
 			return n.link.Assignments.Run(ctx, model.Memory{}, func([]string) { n.changed.Notify() })
+		})
+	})
+	all.Go(func() {
+		tasks.Repeat(ctx, n.log, "following the control documents", nil, func(ctx context.Context) error {
+			return n.link.Control.Run(ctx, model.Memory{}, func([]string) { n.control.Wake() })
 		})
 	})
 	all.Go(func() { tasks.Repeat(ctx, n.log, "reading control documents", nil, n.control.Run) })

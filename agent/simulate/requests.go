@@ -20,12 +20,32 @@ import (
 
 // Requests accepts and executes the requests to a node.
 type Requests struct {
-	machine  *machine
-	runs     *runs
-	report   *reporting.Reporter
-	accepted accepted
+	machine *machine
+	runs    *runs
+	report  *reporting.Reporter
 	// asked is notified when a request waits.
 	asked tasks.Signal
+
+	mu sync.Mutex
+	// known are the accepted requests by id. waiting are the requests to execute, oldest first.
+	known   map[string]*request
+	waiting []*request
+}
+
+// maxRequests limits the remembered requests of a node, which are not executed again.
+const maxRequests = 1000
+
+// request is a request that a node accepted.
+type request struct {
+	model.EnsureRequest
+	// run is a run request, nil for a request of a resource.
+	run  *model.RunRequest
+	name string
+	// from is the unverified sender.
+	from *model.Sender
+	// last is the last response. respond are the waiting receivers of further responses.
+	last    model.EnsureResponse
+	respond []func(model.EnsureResponse)
 }
 
 // Ensure accepts an ensure request or a cancel with any signature. It calls respond with each response.
@@ -76,9 +96,13 @@ func (r *Requests) accept(from *model.Sender, id string, data []byte, respond fu
 	r.take(q, err, respond)
 }
 
+// take accepts a request, or rejects it because of err or a pause. A known request is not executed again: respond
+// receives its last response and the later ones.
 func (r *Requests) take(q *request, err error, respond func(model.EnsureResponse)) {
-	// A repeated request was answered before.
-	if err == nil && !r.accepted.knows(q.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.known[q.ID]
+	if err == nil && known == nil {
 		err = r.paused(q)
 	}
 	if err != nil {
@@ -89,12 +113,26 @@ func (r *Requests) take(q *request, err error, respond func(model.EnsureResponse
 		}
 		return
 	}
-	var named struct{ Name string }
-	_ = json.Unmarshal(q.Properties, &named) // it is shown without one
-	q.name, q.ID = named.Name, cmp.Or(q.ID, ksuid.New().String())
-	q.last = r.machine.response(q, model.EnsureAcknowledged)
-	r.accepted.add(q, respond)
-	r.asked.Notify()
+	if known == nil {
+		var named struct{ Name string }
+		_ = json.Unmarshal(q.Properties, &named) // it is shown without one
+		q.name, q.ID = named.Name, cmp.Or(q.ID, ksuid.New().String())
+		q.last = r.machine.response(q, model.EnsureAcknowledged)
+		r.remember(q)
+		r.waiting = append(r.waiting, q)
+		known = q
+		r.asked.Notify()
+	}
+	known.respond = append(known.respond, respond)
+	respond(known.last)
+}
+
+// remember stores a request by its id. The caller holds the lock.
+func (r *Requests) remember(q *request) {
+	if r.known == nil || len(r.known) >= maxRequests {
+		r.known = map[string]*request{}
+	}
+	r.known[q.ID] = q
 }
 
 // paused returns an error if the node is paused, except for a request in noop.
@@ -117,34 +155,64 @@ func (m *machine) response(q *request, phase model.EnsurePhase) model.EnsureResp
 
 // answer executes the waiting requests.
 func (r *Requests) answer(ctx context.Context) {
-	for q := r.accepted.next(); q != nil; q = r.accepted.next() {
-		if !q.Expires.IsZero() && time.Now().After(q.Expires) {
-			r.conclude(q, r.machine.response(q, model.EnsureExpired))
-			continue
+	for q := r.next(); q != nil && ctx.Err() == nil; q = r.next() {
+		if response := r.execute(ctx, q); ctx.Err() == nil && r.say(q, response) {
+			r.report.Ensure(response)
 		}
-		if err := r.paused(q); err != nil {
-			response := r.machine.response(q, model.EnsureFailed)
-			response.Error = err.Error()
-			r.conclude(q, response)
-			continue
-		}
-		if !r.accepted.say(q, r.machine.response(q, model.EnsureRunning)) {
-			continue // it was cancelled
-		}
-		if tasks.Pause(ctx, min(r.machine.RunTime, DefaultRunTime), nil); ctx.Err() != nil {
-			return
-		}
-		if q.run != nil {
-			r.conclude(q, r.ran(ctx, q))
-			continue
-		}
-		r.conclude(q, r.machine.executed(q))
 	}
 }
 
-func (r *Requests) conclude(q *request, response model.EnsureResponse) {
-	if r.accepted.say(q, response) {
-		r.report.Ensure(response)
+// execute returns the final response to a request. A cancelled request has one already.
+func (r *Requests) execute(ctx context.Context, q *request) model.EnsureResponse {
+	response, paused := r.machine.response(q, model.EnsureRunning), r.paused(q)
+	switch {
+	case !q.Expires.IsZero() && time.Now().After(q.Expires):
+		response.Phase = model.EnsureExpired
+	case paused != nil:
+		response.Phase, response.Error = model.EnsureFailed, paused.Error()
+	case r.say(q, response):
+		tasks.Pause(ctx, min(r.machine.RunTime, DefaultRunTime), nil)
+		if q.run != nil {
+			return r.ran(ctx, q)
+		}
+		return r.machine.executed(q)
+	}
+
+	return response
+}
+
+// next removes and returns the oldest waiting request, nil for none.
+func (r *Requests) next() *request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	q := r.waiting[0]
+	r.waiting = r.waiting[1:]
+
+	return q
+}
+
+// say sends a response to all receivers. It returns false if the last response was final.
+func (r *Requests) say(q *request, response model.EnsureResponse) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q.last.Phase.Final() {
+		return false
+	}
+	q.say(response)
+
+	return true
+}
+
+func (q *request) say(response model.EnsureResponse) {
+	q.last = response
+	for _, respond := range q.respond {
+		respond(response)
+	}
+	if response.Phase.Final() {
+		q.respond = nil
 	}
 }
 
@@ -182,7 +250,7 @@ func (r *Requests) ran(ctx context.Context, q *request) model.EnsureResponse {
 		if len(q.run.Manifests) > 0 && !slices.Contains(q.run.Manifests, name) {
 			continue
 		}
-		if run := r.runs.runFor(ctx, key, model.CauseRequest, q); run != nil {
+		if run := r.runs.perform(ctx, key, model.CauseRequest, q, r.runs.observes()); run != nil {
 			out := model.RequestedRun{Manifest: key, Revision: run.Revision, RunID: run.RunID, Outcome: run.Outcome(), Noop: run.Noop, Counts: run.Counts}
 			if len(run.Errors) > 0 {
 				out.Error = run.Errors[0]
@@ -199,81 +267,6 @@ func (r *Requests) ran(ctx context.Context, q *request) model.EnsureResponse {
 	return response
 }
 
-// maxRequests limits the remembered requests of a node, which are not executed again.
-const maxRequests = 1000
-
-// accepted are the requests that a node accepted.
-type accepted struct {
-	mu      sync.Mutex
-	known   map[string]*request
-	waiting []*request
-}
-
-// request is a request that a node accepted.
-type request struct {
-	model.EnsureRequest
-	// run is a run request, nil for a request of a resource.
-	run  *model.RunRequest
-	name string
-	// from is the unverified sender.
-	from *model.Sender
-	// last is the last response. respond are the waiting receivers of further responses.
-	last    model.EnsureResponse
-	respond []func(model.EnsureResponse)
-}
-
-// add accepts a request unless its id is known, and calls respond with its last response.
-func (r *accepted) add(q *request, respond func(model.EnsureResponse)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := r.known[q.ID]
-	if known == nil {
-		r.remember(q)
-		known = q
-		r.waiting = append(r.waiting, q)
-	}
-	known.respond = append(known.respond, respond)
-	respond(known.last)
-}
-
-func (r *accepted) knows(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.known[id] != nil
-}
-
-// next removes and returns the oldest waiting request, nil for none.
-func (r *accepted) next() *request {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.waiting) == 0 {
-		return nil
-	}
-	q := r.waiting[0]
-	r.waiting = r.waiting[1:]
-
-	return q
-}
-
-// say sends a response to all receivers. It returns false if the last response was final.
-func (r *accepted) say(q *request, response model.EnsureResponse) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if q.last.Phase.Final() {
-		return false
-	}
-	q.last = response
-	for _, respond := range q.respond {
-		respond(response)
-	}
-	if response.Phase.Final() {
-		q.respond = nil
-	}
-
-	return true
-}
-
 // cancel cancels a request that has not started, like an agent. It remembers an unknown id, so that a later
 // request is cancelled.
 func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.EnsureResponse)) {
@@ -282,48 +275,27 @@ func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.Ensure
 		respond(model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.machine.Node, ID: c.Request, Error: err.Error()})
 		return
 	}
-	response, reported := r.accepted.cancel(r.machine, c, isCommand, respond)
-	if reported {
-		r.report.Ensure(response)
-	}
-}
-
-// cancel sends the last response to the receivers of a cancel. It reports whether the request was cancelled
-// now and must be reported.
-func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := r.known[c.Request]
-	isKnown := q != nil
-	if !isKnown {
+	q, isKnown := r.known[c.Request]
+	switch {
+	case !isKnown:
 		q = &request{EnsureRequest: model.EnsureRequest{ID: c.Request}}
 		r.remember(q)
-	}
-	if isKnown && q.last.Phase != model.EnsureAcknowledged {
+	case q.last.Phase != model.EnsureAcknowledged:
 		respond(q.last)
 		q.respond = append(q.respond, respond)
-		return q.last, false
+		return
 	}
-	q.last = m.response(q, model.EnsureCancelled)
-	q.last.Error = c.String()
-	for _, respond := range q.respond {
-		respond(q.last)
-	}
-	answer := q.last
-	answer.Unknown = !isKnown
-	respond(answer)
-	q.respond = nil
+	response := r.machine.response(q, model.EnsureCancelled)
+	response.Error = c.String()
+	q.say(response)
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *request) bool { return w == q })
-
-	return q.last, isKnown || isCommand
-}
-
-// remember stores a request by its id. The caller holds the lock.
-func (r *accepted) remember(q *request) {
-	if r.known == nil || len(r.known) >= maxRequests {
-		r.known = map[string]*request{}
+	if isKnown || isCommand {
+		r.report.Ensure(response)
 	}
-	r.known[q.ID] = q
+	response.Unknown = !isKnown
+	respond(response)
 }
 
 // Previews answers preview requests of a node.

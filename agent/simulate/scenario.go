@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -64,15 +65,7 @@ func scenarios() map[string][]share {
 }
 
 // Scenarios returns the sorted names of the scenarios.
-func Scenarios() []string {
-	var names []string
-	for name := range scenarios() {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-
-	return names
-}
+func Scenarios() []string { return slices.Sorted(maps.Keys(scenarios())) }
 
 // NamePrefix is the prefix of the names of simulated nodes.
 const NamePrefix = "sim-"

@@ -3,110 +3,15 @@ package simulate
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"iter"
-	"maps"
 	"path"
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// controls holds the control documents, read by one consumer for all simulated nodes: a watch per node would
-// double the subscriptions.
-type controls struct {
-	// follow is Options.Control.
-	follow func(ctx context.Context) iter.Seq2[model.ControlRevision, error]
-
-	mu sync.Mutex
-	// families holds the entries by family and key.
-	families map[string]map[string]model.Entry
-	sync     model.Sync
-}
-
-// provisionPoll is the interval between checks whether a fleet without the bucket has one now.
-const provisionPoll = 30 * time.Second
-
-// run follows the bucket until ctx ends. It calls changed with each changed family, or with an empty string
-// for all. After an error, call run again after a delay.
-func (c *controls) run(ctx context.Context, changed func(family string)) error {
-	for ctx.Err() == nil {
-		err := c.read(ctx, changed)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if !errors.Is(err, model.ErrNotProvisioned) {
-			c.note(func(s *model.Sync) { s.Err = err })
-			changed("")
-			return err
-		}
-		c.note(func(s *model.Sync) { s.At, s.Err = time.Now(), nil }) // the bucket does not exist
-		changed("")
-		tasks.Pause(ctx, provisionPoll, nil)
-	}
-
-	return nil
-}
-
-// read follows the bucket until an error.
-func (c *controls) read(ctx context.Context, changed func(family string)) error {
-	known := false
-	for f, err := range c.follow(ctx) {
-		if err != nil {
-			return err
-		}
-		c.take(f.Entry)
-		switch {
-		case known:
-			changed(f.Family)
-		case f.Complete:
-			known = true
-			c.note(func(s *model.Sync) { s.At, s.Err = time.Now(), nil })
-			changed("")
-		}
-	}
-
-	return ctx.Err()
-}
-
-func (c *controls) note(change func(*model.Sync)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change(&c.sync)
-}
-
-// take applies an entry. It ignores an entry without a key.
-func (c *controls) take(e model.Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	keys := c.families[e.Family]
-	switch {
-	case e.Key == "":
-	case e.Deleted:
-		delete(keys, e.Key)
-	case keys == nil:
-		c.families[e.Family] = map[string]model.Entry{e.Key: e}
-	default:
-		keys[e.Key] = e
-	}
-}
-
-// entries returns the current entries of some families. The caller owns the map.
-func (c *controls) entries(families []string) (map[string]model.Entry, model.Sync) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := map[string]model.Entry{}
-	for _, family := range families {
-		maps.Copy(out, c.families[family])
-	}
-
-	return out, c.sync
-}
 
 // loader loads each manifest once for all nodes.
 type loader struct {

@@ -32,7 +32,6 @@ type Metrics struct {
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 
-	// mu guards names, the names of the last read state.
 	mu    sync.Mutex
 	names telemetry.LabelValues
 }
@@ -103,7 +102,6 @@ func (m *Metrics) read() *snapshot {
 type snapshot struct {
 	state     model.NodeState
 	connected bool
-	// last is the last time when NATS was connected.
 	last      time.Time
 	outbox    reporting.Stats
 	requests  map[string]uint64

@@ -37,7 +37,6 @@ const (
 type Source interface {
 	// Read returns the installed packages in a fixed order.
 	Read(ctx context.Context) ([]model.Package, error)
-	// Points returns the points to watch for changes.
 	Points() []watch.Point
 }
 

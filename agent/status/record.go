@@ -15,8 +15,7 @@ const (
 	// all of them.
 	maxDeviations = 50
 	maxErrors     = 10
-	// maxReason limits a reason, in bytes.
-	maxReason = 500
+	maxReason     = 500
 )
 
 // Record holds the last result of each resource of one revision of a manifest. A run writes into the

@@ -27,7 +27,6 @@ type Results struct {
 }
 
 type manifestResults struct {
-	// state is the published state.
 	state  model.ManifestState
 	health model.HealthCounts
 	// succeeded reports whether a run succeeded since the agent started.

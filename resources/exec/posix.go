@@ -23,11 +23,6 @@ func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	return true, 1, nil
 }
 
-// Status is Look.
-func (Posix) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
-	return Look(env, spec, "")
-}
-
 // Execute runs how.Argv, or else the command, split by the quoting rules of the shell. A command without
 // words is ErrNoCommand.
 func (Posix) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
@@ -61,11 +56,6 @@ func (p Shell) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
 	}
 
 	return true, 99, nil
-}
-
-// Status is Look.
-func (p Shell) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
-	return Look(env, spec, string(p))
 }
 
 // Execute passes the whole command to the shell, as one argument.

@@ -43,9 +43,21 @@ func (Type) Info() resource.Info {
 // New returns empty properties.
 func (Type) New() *Spec { return &Spec{} }
 
-// Status reads whether the path in creates exists. It runs nothing.
-func (Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
-	return p.Status(ctx, env, spec)
+// Status reads whether the path in creates exists, and whether the command can start. It runs nothing. Any entry
+// satisfies creates, including a dangling link.
+func (Type) Status(_ context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
+	shell, _ := p.(Shell)
+	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}, obstacle: obstacle(env, spec, string(shell))}
+	if spec.Creates == "" {
+		return state, nil
+	}
+	entry, err := env.Host.Look(spec.Creates)
+	if err != nil {
+		return nil, err
+	}
+	state.CreatesSatisfied = entry.Kind != files.Absent
+
+	return state, nil
 }
 
 // The actions of a plan.
@@ -135,26 +147,8 @@ func (Type) Watches(_ ExecProvider, spec *Spec) []watch.Point {
 // ExecProvider runs commands.
 type ExecProvider interface {
 	resource.Provider
-	// Status reads whether the path in creates exists.
-	Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error)
 	// Execute runs how.Argv if it is set, or else the command. A failing exit code is not an error.
 	Execute(ctx context.Context, env resource.Env, command string, how command.Command) (command.Result, error)
-}
-
-// Look returns the state of an exec for a provider that starts program, or the first word of the command
-// if program is empty. Any entry satisfies creates, including a dangling link.
-func Look(env resource.Env, spec *Spec, program string) (*State, error) {
-	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}, obstacle: obstacle(env, spec, program)}
-	if spec.Creates == "" {
-		return state, nil
-	}
-	entry, err := env.Host.Look(spec.Creates)
-	if err != nil {
-		return nil, err
-	}
-	state.CreatesSatisfied = entry.Kind != files.Absent
-
-	return state, nil
 }
 
 // State is the observed state of an exec; its ensure is always present.

@@ -86,19 +86,7 @@ func (h *Host) reloadUnits(ctx context.Context) error {
 // ExpectUnitChange records that a run is about to change unit files. If muster is killed before the
 // daemon-reload, the next run catches up.
 func (h *Host) ExpectUnitChange(ctx context.Context, run string) error {
-	return h.expected.add(ctx, h, run)
-}
-
-// expectedUnits are the runs that change unit files. The state directory has a record of them, in
-// which runs stay that were killed.
-type expectedUnits struct {
-	// mu guards the record, which other runs of this process change at the same time.
-	mu sync.Mutex
-	// runs are the active runs of this process in the record.
-	runs map[string]bool
-}
-
-func (e *expectedUnits) add(ctx context.Context, h *Host, run string) error {
+	e := &h.expected
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.runs[run] {
@@ -108,10 +96,10 @@ func (e *expectedUnits) add(ctx context.Context, h *Host, run string) error {
 	if err == nil {
 		err = h.Remember(ctx, unitRecords, pendingUnits, append(ids, run))
 	}
-	if err != nil {
-		if errors.Is(err, state.ErrNone) {
-			return nil
-		}
+	switch {
+	case errors.Is(err, state.ErrNone):
+		return nil
+	case err != nil:
 		return err
 	}
 	if e.runs == nil {
@@ -120,6 +108,15 @@ func (e *expectedUnits) add(ctx context.Context, h *Host, run string) error {
 	e.runs[run] = true
 
 	return nil
+}
+
+// expectedUnits are the runs that change unit files. The state directory has a record of them, in
+// which runs stay that were killed.
+type expectedUnits struct {
+	// mu guards the record, which other runs of this process change at the same time.
+	mu sync.Mutex
+	// runs are the active runs of this process in the record.
+	runs map[string]bool
 }
 
 func (e *expectedUnits) end(run string) {

@@ -3,7 +3,6 @@ package fleetcmd
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -75,18 +73,8 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	}
 	debug.SetGCPercent(SimulateGCPercent)
 	// The first interrupt stops and removes the nodes; the second one stops the removal.
-	c.Stop.Finish(true)
-	running, stop := context.WithCancel(ctx)
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
+	running, stop := c.Stop.Gentle(ctx)
 	defer stop()
-	waiting.Go(func() {
-		select {
-		case <-c.Stop.Requested():
-			stop()
-		case <-running.Done():
-		}
-	})
 	defer f.Close()
 	began := time.Now()
 	err = f.Run(running, func() {
@@ -148,9 +136,6 @@ func NewSimulation(o SimulateOptions) (*SimulatedFleet, error) {
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
 	f := simulate.New(simulate.Options{
 		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Types: o.Types, Log: o.Log,
-		Control: func(ctx context.Context) iter.Seq2[model.ControlRevision, error] {
-			return kvstore.NewControl(l.stores[0]).Follow(ctx)
-		},
 	})
 
 	return &SimulatedFleet{f, scripts, l}, nil
@@ -272,6 +257,7 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 
 	return simulate.Link{
 		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
+		Control:     watch.NewControl(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
 		States:      kvstore.NewNodes(store),
 		Publisher:   kvstore.NewReports(store),
 		Serve: func(ctx context.Context, n *simulate.Node) error {

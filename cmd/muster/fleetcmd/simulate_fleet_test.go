@@ -283,7 +283,7 @@ func TestRate(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	put(t, store, site("one"))
-	f := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
+	fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, fleetcmd.SimulateOptions{
 		Plan: simulate.Plan{Nodes: 10, Scenario: "stable", RunTime: time.Millisecond}, Rate: 200,
 	})
 	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
@@ -297,9 +297,6 @@ func TestRate(t *testing.T) {
 		if kinds[model.KindRun] > 60 && kinds[model.KindTransaction] > 20 && kinds[model.KindHealth] > 0 && kinds[model.KindNode] == 10 {
 			break
 		}
-	}
-	if f.Reports() < 80 {
-		t.Errorf("%d reports were made", f.Reports())
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
-	dir, err := openDir(c.Dir)
+	dir, closeDir, err := openDir(c.Dir)
 	if err != nil {
 		return Result{}, err
 	}
@@ -120,7 +120,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	killed := false
 	prepare := func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, c.Argv[1:]...)
-		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], dir.path(), env, c.Stdin
+		cmd.Args[0], cmd.Dir, cmd.Env, cmd.Stdin = c.Argv[0], dir, env, c.Stdin
 		cmd.Stdout, cmd.Stderr = cmp.Or[io.Writer](c.Stdout, stdout), stderr
 		cmd.SysProcAttr, cmd.WaitDelay = attributes(c, group), drainDelay
 		cmd.Cancel = func() error {
@@ -131,7 +131,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	r.onStart(c.Argv)
 	cmd, err := startIn(ctx, &group, prepare)
-	dir.close()
+	closeDir()
 	switch {
 	case errors.Is(err, unix.ENOENT): // the program exists
 		return Result{}, fmt.Errorf("%w: the interpreter that %s names in its first line", ErrNotFound, program)

@@ -109,9 +109,11 @@ func program(c Command, env []string) (string, error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return "", fmt.Errorf("%w: no command is given", ErrNotFound)
 	}
-	if err := checkDir(c.Dir); err != nil {
+	_, done, err := openDir(c.Dir)
+	if err != nil {
 		return "", err
 	}
+	done()
 
 	return findProgram(c.Argv[0], c.Dir, env)
 }
@@ -189,47 +191,20 @@ func checkProgram(name, dir string) error {
 	}
 }
 
-func checkDir(path string) error {
-	dir, err := openDir(path)
-	if err != nil {
-		return err
-	}
-	dir.close()
-
-	return nil
-}
-
-// workDir is the open working directory of a command, nil for muster's own. The command starts in this
-// directory, even if another user replaces its path.
-type workDir struct{ *paths.Dir }
-
-func openDir(path string) (workDir, error) {
+// openDir opens the working directory of a command, and returns a path by which a new process finds it until
+// done is called, even if another user replaces its path. Without a path it is muster's own directory.
+func openDir(path string) (at string, done func(), err error) {
 	if path == "" {
-		return workDir{}, nil
+		return "", func() {}, nil
 	}
 	dir, err := paths.OpenDir(path)
 	switch {
 	case err == nil:
-		return workDir{dir}, nil
+		return "/proc/self/fd/" + strconv.Itoa(dir.Fd()), func() { _ = dir.Close() }, nil
 	case paths.IsAbsent(err):
-		return workDir{}, fmt.Errorf("%w: %s", ErrNoDir, path)
+		return "", nil, fmt.Errorf("%w: %s", ErrNoDir, path)
 	default:
-		return workDir{}, fmt.Errorf("working directory: %w", err)
-	}
-}
-
-// path returns a path by which a new process finds the directory while it is open.
-func (d workDir) path() string {
-	if d.Dir == nil {
-		return ""
-	}
-
-	return "/proc/self/fd/" + strconv.Itoa(d.Fd())
-}
-
-func (d workDir) close() {
-	if d.Dir != nil {
-		_ = d.Close()
+		return "", nil, fmt.Errorf("working directory: %w", err)
 	}
 }
 

@@ -2,9 +2,7 @@ package apt
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -261,13 +260,7 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	if err != nil {
 		return err
 	}
-	if changed, err := listsChanged(); err == nil && changed.After(at) {
-		at = changed
-	}
-	sources, err := sourcesChanged()
-	if err != nil {
-		return err
-	}
+	at, sources := model.LaterTime(at, listsChanged()), sourcesChanged()
 	if time.Since(at) <= maxAge && !sources.After(at) {
 		return nil
 	}
@@ -294,41 +287,27 @@ type failure struct {
 }
 
 // sourcesChanged returns the time of the last change of the repository files.
-func sourcesChanged() (time.Time, error) {
-	paths := []string{sourcesFile, sourcesDir}
-	entries, err := os.ReadDir(sourcesDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, err
+func sourcesChanged() time.Time {
+	files, _ := filepath.Glob(sourcesDir + "/*")
+
+	return lastChanged(append(files, sourcesFile, sourcesDir)...)
+}
+
+// listsChanged returns when the lists last changed, the zero time for no lists.
+func listsChanged() time.Time {
+	if found, _ := filepath.Glob(listsDir + "/*Release"); len(found) == 0 {
+		return time.Time{}
 	}
-	for _, e := range entries {
-		paths = append(paths, filepath.Join(sourcesDir, e.Name()))
-	}
-	var last time.Time
+
+	return lastChanged(listsDir)
+}
+
+func lastChanged(paths ...string) (last time.Time) {
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err == nil && info.ModTime().After(last) {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(last) {
 			last = info.ModTime()
 		}
 	}
 
-	return last, nil
-}
-
-// listsChanged returns when the lists last changed, or os.ErrNotExist.
-func listsChanged() (time.Time, error) {
-	entries, err := os.ReadDir(listsDir)
-	if err != nil {
-		return time.Time{}, err
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), "Release") {
-			info, err := os.Stat(listsDir)
-			if err != nil {
-				return time.Time{}, err
-			}
-			return info.ModTime(), nil
-		}
-	}
-
-	return time.Time{}, os.ErrNotExist
+	return last
 }
