@@ -117,7 +117,7 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.CleanUp(source.Close)
+	defer cli.CleanUp(c.Log, source.Close)
 	req, properties, err := manifest.ParseRequest(source.Name, source.Data)
 	if err != nil {
 		return err
