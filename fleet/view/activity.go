@@ -16,7 +16,7 @@ type activityLog struct {
 	changed func()
 
 	mu        sync.RWMutex
-	repeats   repeats
+	repeats   *Repeats
 	events    *bounded[Event]
 	runs      runs
 	requests  *requests
@@ -33,7 +33,7 @@ type activityLog struct {
 // isKnown must not call back.
 func newActivityLog(o Options, isKnown func(node string) bool, changed func()) *activityLog {
 	l := &activityLog{
-		changed: changed, repeats: repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}, events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
+		changed: changed, repeats: NewRepeats(), events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
 		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: newAttentionCounts(o.Keep), followers: followers{all: map[*follower]bool{}},
 	}
 	l.events.isKnown, l.runs.isKnown = isKnown, isKnown
@@ -212,7 +212,7 @@ func (l *activityLog) AddRuns(m model.StoredReports) {
 
 func (l *activityLog) add(t *excerpt, at position) {
 	e := &t.Event
-	if l.repeats.seenBefore(e.Node, e.ID) {
+	if l.repeats.SeenBefore(e.Node, e.ID) {
 		return
 	}
 	l.changed()
@@ -230,7 +230,7 @@ func (l *activityLog) add(t *excerpt, at position) {
 		l.attention.Add(e.Node, e.Time, a)
 	}
 	// A node answers a request once. Its later answers, while the request is remembered, are only events.
-	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
+	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.SeenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
 		l.requests.add(at, t)
 	}
 }
@@ -261,12 +261,12 @@ func (m *matcher) matches(e *Event) bool {
 	return m.Search == strings.ToLower(e.CorrelationID) || has(e.Text) || has(e.Resource) || has(e.Manifest) || has(e.Node)
 }
 
-func (m *matcher) limit() int {
-	if m.Limit <= 0 {
+func limitOf(rows int) int {
+	if rows <= 0 {
 		return defaultLimit
 	}
 
-	return min(m.Limit, maxLimit)
+	return min(rows, maxLimit)
 }
 
 // defaultLimit and maxLimit are limits of the rows of a list.
@@ -275,34 +275,33 @@ const (
 	maxLimit     = 1000
 )
 
-// page returns events, newest first, and whether older ones are retained.
-func (l *activityLog) page(q EventQuery) (events []Event, more bool) {
-	m := newMatcher(q)
-	limit := m.limit()
+// Events returns a page of events, newest first.
+func (f *Fleet) Events(q EventQuery) EventPage {
+	m, limit := newMatcher(q), limitOf(q.Limit)
+	out := EventPage{Progress: f.Progress(), Events: []Event{}}
+	l := f.activityLog
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	events = []Event{}
 	l.events.newest(q.Before, func(it *item[Event]) bool {
 		if !m.matches(&it.value) {
 			return true
 		}
 		// Events of one batch stay on one page. The next page continues before their sequence number.
-		if n := len(events); n >= limit && events[n-1].Seq != it.seq {
-			more = true
+		if n := len(out.Events); n >= limit && out.Events[n-1].Seq != it.seq {
+			out.More = true
 			return false
 		}
-		events = append(events, it.value)
+		out.Events = append(out.Events, it.value)
 		return true
 	})
 
-	return events, more
+	return out
 }
 
 // Runs returns runs, newest first.
 func (l *activityLog) Runs(q EventQuery) []RunRow {
-	m := newMatcher(q)
+	m, limit := newMatcher(q), limitOf(q.Limit)
 	m.Kind = "" // they are runs
-	limit := m.limit()
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	out := []RunRow{}
@@ -418,21 +417,27 @@ func (r runs) add(at position, row RunRow) {
 // which a node may repeat one.
 const rememberedReports = 100_000
 
-// repeats finds repeated reports by hashes that no node can predict.
-type repeats struct {
+// Repeats finds repeated reports by hashes that no node can predict. Create it with NewRepeats.
+type Repeats struct {
 	seed maphash.Seed
 	// recent becomes before when it is full.
 	recent, before map[uint64]struct{}
 }
 
-func (r *repeats) seenBefore(node, id string) bool {
+// NewRepeats returns a Repeats that has seen no report.
+func NewRepeats() *Repeats {
+	return &Repeats{seed: maphash.MakeSeed(), recent: map[uint64]struct{}{}}
+}
+
+// SeenBefore reports whether it was called with this id of a node before, among the last rememberedReports calls.
+func (r *Repeats) SeenBefore(node, id string) bool {
 	hash := hashOf(r.seed, node, id)
 	_, isRecent := r.recent[hash]
 	if _, seen := r.before[hash]; seen || isRecent {
 		return true
 	}
 	if len(r.recent) >= rememberedReports {
-		r.before, r.recent = r.recent, make(map[uint64]struct{}, rememberedReports)
+		r.before, r.recent = r.recent, map[uint64]struct{}{}
 	}
 	r.recent[hash] = struct{}{}
 

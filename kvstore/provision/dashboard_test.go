@@ -59,7 +59,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 	if _, err := g.Admin.Put(t.Context(), "group.web.audited", []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if all, _, err := s.Latest(t.Context(), 1); err != nil || len(all) != 1 || all[0].Key != "group.web.audited" {
+	if all, _, err := s.Audit(t.Context(), 1); err != nil || len(all) != 1 || all[0].Key != "group.web.audited" {
 		t.Errorf("assignments: %+v, %v", all, err)
 	}
 	_, labeled := bucket.Put(t.Context(), "node.web01.labels", []byte("x"))

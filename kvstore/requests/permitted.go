@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -137,4 +138,67 @@ func (s Client) UnstoredReason(ctx context.Context, node string) string {
 	}
 
 	return ""
+}
+
+const (
+	// recheckUnknown is the time until a verb is checked again for which the server did not answer.
+	recheckUnknown = 10 * time.Second
+	// checkTimeout is the maximum wait for the server.
+	checkTimeout = 2 * time.Second
+)
+
+// Permissions caches whether requests of this user reach nodes. It asks the server once per connection and verb, and
+// again after a while if they do not. It is safe for concurrent use. Create it with NewPermissions.
+type Permissions struct {
+	// Ask returns why requests of a verb cannot reach nodes, or nil. Recheck is the time until a denied verb is checked
+	// again. Tests change both.
+	Ask     func(ctx context.Context, verb string) error
+	Recheck time.Duration
+
+	store *kvstore.Store
+	// verdicts holds a *permission for each verb.
+	verdicts sync.Map
+}
+
+// permission is the last answer of the server about a verb.
+type permission struct {
+	mu  sync.Mutex
+	err error
+	// isKnown is false before the first answer. until is the time of the next check; zero means never on this
+	// connection. reconnects identifies the connection.
+	isKnown    bool
+	until      time.Time
+	reconnects uint64
+}
+
+// NewPermissions returns the permissions of the user of a connection.
+func NewPermissions(s *kvstore.Store) *Permissions {
+	return &Permissions{store: s, Ask: New(s).CheckRequests, Recheck: 5 * time.Minute}
+}
+
+// Check returns why requests of a verb cannot reach nodes, or nil. Without a connection it returns the last answer.
+func (p *Permissions) Check(verb string) error {
+	if p.store.API.InUse().IsOwn() {
+		return nil
+	}
+	found, _ := p.verdicts.LoadOrStore(verb, &permission{})
+	v := found.(*permission)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now, reconnects := time.Now(), p.store.Conn.Stats().Reconnects
+	isCurrent := v.isKnown && v.reconnects == reconnects && (v.until.IsZero() || now.Before(v.until))
+	if isCurrent || p.store.Away() != nil {
+		return v.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	v.err, v.isKnown, v.until, v.reconnects = p.Ask(ctx, verb), true, time.Time{}, reconnects
+	switch {
+	case errors.Is(v.err, ErrRequestsNotPermitted):
+		v.until = now.Add(p.Recheck)
+	case v.err != nil:
+		v.until = now.Add(recheckUnknown)
+	}
+
+	return v.err
 }

@@ -74,7 +74,7 @@ func triedElsewhere() []elsewhere {
 		{"failure-twice", "answers a request with a failure, and never finishes it", "it counts as two nodes, and ends the batches of others",
 			[]string{"fleet/ask.TestFailuresCountNodes"}},
 		{"report-id-long", "publishes reports with ids of 60 KB", "a command that follows them fills the memory of an operator",
-			[]string{"cmd/muster/fleetcmd.TestLongIDsFillNoMemory"}},
+			[]string{"fleet/view.TestLongIDsFillNoMemory"}},
 		{"report-long", "publishes run summaries with 20,000 unchanged failures", "a command computes for seconds for each",
 			[]string{"fleet/view.TestSummariesAreNoLongerThanReports"}},
 		{"webhook-flood", "reports faster than a receiver of webhooks accepts", "reports of other nodes arrive hours late",

@@ -174,8 +174,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	defer node.Close()
 	hangups, stopHangups := c.Stop.Hangups()
 	defer stopHangups()
-	c.Stop.Finish(true)
-	running, stop := context.WithCancel(ctx)
+	running, stop := c.Stop.Gentle(ctx)
 	var signals sync.WaitGroup
 	defer signals.Wait()
 	defer stop()
@@ -184,9 +183,6 @@ func (c *runCommand) run(ctx context.Context) error {
 			select {
 			case <-hangups:
 				c.reload(running, node, level)
-			case <-c.Stop.Requested():
-				stop()
-				return
 			case <-running.Done():
 				return
 			}
@@ -247,8 +243,8 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	if _, err := kvstore.NewNames(config.Prefix); err != nil {
 		return nil, err
 	}
-	causes := &loggedCause{}
-	log = slog.New(causeHandler{log.Handler(), causes})
+	causes := &kvstore.LoggedCause{}
+	log = slog.New(kvstore.CauseHandler{Handler: log.Handler(), Logged: causes})
 	n := &Node{log: log, connected: tasks.NewSignal(), groupsChanged: tasks.NewSignal()}
 	if n.supervisor, err = agent.NewSupervisor(ctx, config.StateDir, log, level); err != nil {
 		return nil, err

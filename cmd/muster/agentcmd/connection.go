@@ -1,11 +1,9 @@
 package agentcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,9 +30,9 @@ type connectionLog struct {
 	connected tasks.Signal
 	reach     cli.Reach
 	// denials logs the denials on the connection.
-	denials *denials
+	denials *kvstore.DenialLog
 	// causes is cleared for each new connection.
-	causes *loggedCause
+	causes *kvstore.LoggedCause
 	// errors logs errors on an open connection. It is rate-limited, because other users can cause them.
 	errors telemetry.RateLimitedLog
 
@@ -51,8 +49,8 @@ type connectionLog struct {
 	shown shownConnection
 }
 
-func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach, causes *loggedCause) *connectionLog {
-	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes, shown: shownConnection{changed: tasks.NewSignal()}}
+func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach, causes *kvstore.LoggedCause) *connectionLog {
+	return &connectionLog{log: log, connected: connected, reach: reach, denials: kvstore.NewDenialLog(log), causes: causes, shown: shownConnection{changed: tasks.NewSignal()}}
 }
 
 func reachOf(n config.NATS) cli.Reach {
@@ -77,7 +75,7 @@ func (l *connectionLog) status(s connect.Status) {
 	var denied *kvstore.Denial
 	switch {
 	case errors.As(s.Err, &denied):
-		l.denials.note(denied)
+		l.denials.Note(denied)
 	case errors.Is(s.Err, nats.ErrAuthorization), errors.Is(s.Err, connect.ErrControlLine):
 		l.reject(s)
 	case s.Err != nil && s.Connected:
@@ -109,8 +107,8 @@ func (l *connectionLog) connect(server string) {
 	}
 	l.before, l.lost, l.rejected, l.away = true, false, nil, ""
 	l.endOwn()
-	l.causes.replace("")
-	l.denials.connected()
+	l.causes.Replace("")
+	l.denials.Connected()
 	l.log.Log(context.Background(), level, event, "server", server)
 	l.connected.Notify()
 }
@@ -198,183 +196,6 @@ func (l *connectionLog) remedy(err error) string {
 	}
 
 	return strings.TrimSpace(remedy)
-}
-
-const (
-	// denialQuiet is how long denials are collected before they are logged. A user without
-	// permissions is denied about thirty subjects in any order, and one denial explains why.
-	denialQuiet = time.Second
-	// denialRepeat is the time until the same denial is logged again.
-	denialRepeat = time.Hour
-	// maxDenials limits the remembered denials: a server may report any number.
-	maxDenials = 1000
-)
-
-// denials logs the denials on a connection after a short delay, in few lines.
-type denials struct {
-	log   *slog.Logger
-	lines telemetry.RateLimitedLog
-
-	mu sync.Mutex
-	// noted holds the time when each denial was logged, by reason. Denials repeat on each connection.
-	noted map[string]time.Time
-	// forgot is the time of the last cleanup of noted.
-	forgot time.Time
-	// waiting are the denials that the timer will log.
-	waiting []*kvstore.Denial
-	timer   *time.Timer
-	// unanswered is set if no answers arrive on the connection, which explains other denials.
-	unanswered bool
-}
-
-func newDenials(log *slog.Logger) *denials { return &denials{log: log, noted: map[string]time.Time{}} }
-
-// connected logs the waiting denials, which belong to the previous connection, and starts a new one.
-func (d *denials) connected() {
-	d.flush()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unanswered = false
-}
-
-// note schedules a denial for logging, unless it was logged recently.
-func (d *denials) note(denied *kvstore.Denial) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unanswered = d.unanswered || denied.Cause != nil && denied.IsOfSubscription()
-	now, why := time.Now(), reason(denied)
-	if at, known := d.noted[why]; known && now.Sub(at) <= denialRepeat {
-		return
-	}
-	if len(d.noted) >= maxDenials && !d.forget(now) {
-		return
-	}
-	d.noted[why] = now
-	if d.waiting = append(d.waiting, denied); len(d.waiting) == 1 {
-		d.timer = time.AfterFunc(denialQuiet, d.flush)
-	}
-}
-
-// forget removes old denials, and reports whether there is space for more. It runs at most once per second,
-// because denials arrive together.
-func (d *denials) forget(now time.Time) bool {
-	if now.Sub(d.forgot) >= denialQuiet {
-		d.forgot = now
-		maps.DeleteFunc(d.noted, func(_ string, at time.Time) bool { return now.Sub(at) > denialRepeat })
-	}
-
-	return len(d.noted) < maxDenials
-}
-
-func reason(d *kvstore.Denial) string {
-	if d.Cause != nil {
-		return d.Cause.Error()
-	}
-
-	return d.Error()
-}
-
-// take returns the waiting denials with and without a cause. explained reports whether the first explain the
-// second; those count as new on the next connection.
-func (d *denials) take() (causes, plain []*kvstore.Denial, explained bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.waiting) > 0 {
-		d.timer.Stop()
-	}
-	for _, denied := range d.waiting {
-		if denied.Cause != nil {
-			causes = append(causes, denied)
-			continue
-		}
-		plain = append(plain, denied)
-		if d.unanswered {
-			delete(d.noted, reason(denied))
-		}
-	}
-	d.waiting = nil
-
-	return causes, plain, d.unanswered
-}
-
-func (d *denials) flush() {
-	causes, plain, explained := d.take()
-	byText := func(a, b *kvstore.Denial) int { return cmp.Compare(a.Error(), b.Error()) }
-	slices.SortFunc(causes, byText)
-	slices.SortFunc(plain, byText)
-	for _, denied := range causes {
-		d.lines.Log(context.Background(), d.log, slog.LevelWarn, "NATS permission denied", "error", denied)
-	}
-	level := slog.LevelWarn
-	if explained {
-		level = slog.LevelDebug
-	}
-	for i, denied := range plain {
-		attributes := []any{"error", denied}
-		if others := len(plain) - 1; i == 0 && others > 0 {
-			attributes = append(attributes, "others", others)
-		}
-		const event = "NATS permission denied, see muster fleet permissions"
-		if level == slog.LevelWarn {
-			d.lines.Log(context.Background(), d.log, level, event, attributes...)
-		} else {
-			d.log.Log(context.Background(), level, event, attributes...)
-		}
-		level = slog.LevelDebug
-	}
-}
-
-// causeHandler lowers the level of records with an already logged cause, because each part of the agent logs
-// why it cannot read or write. connectionLog logs a missing connection, and why the agent exits because of
-// it.
-type causeHandler struct {
-	slog.Handler
-	logged *loggedCause
-}
-
-// loggedCause is the last logged cause on a connection.
-type loggedCause struct {
-	mu   sync.Mutex
-	text string
-}
-
-// replace sets the cause, empty for none, and reports whether it changed.
-func (c *loggedCause) replace(text string) (changed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed = c.text != text
-	c.text = text
-
-	return changed
-}
-
-// Handle writes a record, at level debug if its cause is already logged.
-func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
-	var cause kvstore.Unusable
-	away := false
-	r.Attrs(func(a slog.Attr) bool {
-		err, ok := a.Value.Any().(error)
-		away = ok && (errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrDisconnected))
-		return !away && (!ok || !errors.As(err, &cause))
-	})
-	if r.Level > slog.LevelDebug && (away || cause.Err != nil && !h.logged.replace(cause.Error())) {
-		r.Level = slog.LevelDebug
-		if !h.Enabled(ctx, r.Level) {
-			return nil
-		}
-	}
-
-	return h.Handler.Handle(ctx, r)
-}
-
-// WithAttrs returns the handler with additional attributes.
-func (h causeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return causeHandler{h.Handler.WithAttrs(attrs), h.logged}
-}
-
-// WithGroup returns the handler for a group.
-func (h causeHandler) WithGroup(name string) slog.Handler {
-	return causeHandler{h.Handler.WithGroup(name), h.logged}
 }
 
 // shownConnection is the connection as shown in the status.

@@ -168,10 +168,7 @@ func showManifests(p print.Printer, manifests []model.AssignedManifest, now time
 		slices.SortStableFunc(all, func(a, b model.AssignedManifest) int { return cmp.Compare(urgency(a), urgency(b)) })
 	}
 	shown := all[:min(len(all), maxManifests)]
-	rows := make([][]string, len(shown))
-	for i, m := range shown {
-		rows[i] = statusRow(m, now)
-	}
+	rows := print.Rows(shown, func(m model.AssignedManifest) []string { return statusRow(m, now) })
 	p.Table([]string{"MANIFEST", "REVISION", "STATUS", "CAUSE", "LAST RUN", "CHANGED", "FAILED", "REASON"}, rows, "no manifests are assigned")
 	if rest := all[len(shown):]; len(rest) > 0 {
 		text := fmt.Sprintf("and %d more", len(rest))

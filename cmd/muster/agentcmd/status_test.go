@@ -36,7 +36,7 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 		var out bytes.Buffer
 		connected := make(chan struct{}, 1)
 		log := print.NewLogger(&out, "text", slog.LevelInfo)
-		l := newConnectionLog(log, connected, reachOf(config.NATS{}), &loggedCause{})
+		l := newConnectionLog(log, connected, reachOf(config.NATS{}), &kvstore.LoggedCause{})
 		for range 3 {
 			l.status(deny("x"))
 			collected()
@@ -53,7 +53,7 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 
 // collected waits until the denials of a connection are logged.
 func collected() {
-	<-time.After(denialQuiet)
+	<-time.After(time.Second)
 	synctest.Wait()
 }
 
@@ -73,7 +73,7 @@ func TestDenialsAreOneLine(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				log := print.NewLogger(&out, "text", slog.LevelInfo)
-				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &kvstore.LoggedCause{})
 				for range 2 {
 					l.status(connect.Status{Connected: true, Server: "nats://x"})
 					for _, subject := range c.subjects {
@@ -98,12 +98,12 @@ func TestDenialsAreOneLine(t *testing.T) {
 // TestInboxPermittedLater checks that remaining denials are logged once answers arrive, in one line, even
 // after an immediate reconnect.
 func TestInboxPermittedLater(t *testing.T) {
-	for name, wait := range map[string]time.Duration{"at once": 0, "soon": denialQuiet / 2, "later": 2 * denialQuiet} {
+	for name, wait := range map[string]time.Duration{"at once": 0, "soon": time.Second / 2, "later": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				log := print.NewLogger(&out, "text", slog.LevelInfo)
-				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &kvstore.LoggedCause{})
 				for _, subjects := range [][]string{{"b", "_INBOX_web01.x", "a"}, {"b", "a"}} {
 					l.status(connect.Status{Connected: true, Server: "nats://x"})
 					for _, subject := range subjects {
@@ -126,7 +126,7 @@ func TestInboxPermittedLater(t *testing.T) {
 func TestAnOutageIsLoggedOnce(t *testing.T) {
 	var out bytes.Buffer
 	log := print.NewLogger(&out, "text", slog.LevelInfo)
-	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &kvstore.LoggedCause{})
 	refused := connect.Status{Server: "nats://x", Err: errors.New("dial tcp: connection refused")}
 	up := connect.Status{Connected: true, Server: "nats://x"}
 	for _, s := range []connect.Status{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {
@@ -174,7 +174,7 @@ func TestOwnReconnectsAreNotLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{User: "a", PasswordFile: "f"}), &loggedCause{})
+				l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{User: "a", PasswordFile: "f"}), &kvstore.LoggedCause{})
 				l.status(up)
 				out.Reset()
 				for _, s := range c.statuses {
@@ -196,8 +196,8 @@ func TestOwnReconnectsAreNotLogged(t *testing.T) {
 // TestAwayIsOneLine checks that an outage is logged in one line above level debug.
 func TestAwayIsOneLine(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(causeHandler{print.NewLogger(&out, "text", slog.LevelInfo).Handler(), &loggedCause{}})
-	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{Servers: []string{"nats://a:b@x"}}), &loggedCause{})
+	log := slog.New(kvstore.CauseHandler{Handler: print.NewLogger(&out, "text", slog.LevelInfo).Handler(), Logged: &kvstore.LoggedCause{}})
+	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{Servers: []string{"nats://a:b@x"}}), &kvstore.LoggedCause{})
 	l.status(connect.Status{Server: "nats://x", Err: nats.ErrNoServers})
 	log.Warn("cannot read assignments, will retry", "error", fmt.Errorf("read: %w", nats.ErrDisconnected))
 	l.status(connect.Status{Server: "nats://x", Err: nats.ErrNoServers})
@@ -222,7 +222,7 @@ func TestALongJWTIsLoggedWithItsRemedy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{Creds: "c"}), &loggedCause{})
+			l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{Creds: "c"}), &kvstore.LoggedCause{})
 			for _, s := range statuses {
 				l.status(s)
 			}

@@ -19,52 +19,45 @@ const CompletionFlag = "completion-bash"
 // completionTime limits the wait for NATS during completion.
 const completionTime = time.Second
 
-// completion provides names for a shell that completes a command line. It sends each request to NATS once,
-// because fisk requests the names of one word several times, and ends after completionTime.
-type completion struct {
-	// store returns nil if NATS does not answer.
-	store    func() *kvstore.Store
+// Completion provides names for a shell that completes a command line. It sends each request to NATS once, because
+// fisk requests the names of one word several times, and ends after completionTime. Without StartCompletion it
+// provides none.
+type Completion struct {
+	connect func(context.Context) (*kvstore.Store, error)
+	// until is zero unless a shell completes the command line.
+	until    time.Time
+	asked    bool
+	store    *kvstore.Store
 	nodes    func() []model.Node
 	assigned func() []model.Entry
-	asked    bool
-}
-
-// newCompletion returns a completion that uses connect.
-func newCompletion(connect func(context.Context) (*kvstore.Store, error)) *completion {
-	until := time.Now().Add(completionTime)
-	within := func(read func(context.Context)) {
-		ctx, cancel := context.WithDeadline(context.Background(), until)
-		defer cancel()
-		read(ctx)
-	}
-	store := sync.OnceValue(func() (opened *kvstore.Store) {
-		within(func(ctx context.Context) { opened, _ = connect(ctx) })
-		return opened
-	})
-
-	return &completion{
-		store: store,
-		nodes: sync.OnceValue(func() (all []model.Node) {
-			within(func(ctx context.Context) { all, _ = kvstore.NewNodes(store()).Nodes(ctx) })
-			return all
-		}),
-		assigned: sync.OnceValue(func() (all []model.Entry) {
-			within(func(ctx context.Context) { all, _ = kvstore.NewAssignments(store()).List(ctx) })
-			return all
-		}),
-	}
 }
 
 // StartCompletion marks this command line as one that a shell completes.
-func (e *Env) StartCompletion() { e.completion = newCompletion(e.openUnasked) }
+func (c *Completion) StartCompletion() {
+	c.until = time.Now().Add(completionTime)
+	c.nodes = sync.OnceValue(func() (all []model.Node) {
+		c.within(func(ctx context.Context) { all, _ = kvstore.NewNodes(c.store).Nodes(ctx) })
+		return all
+	})
+	c.assigned = sync.OnceValue(func() (all []model.Entry) {
+		c.within(func(ctx context.Context) { all, _ = kvstore.NewAssignments(c.store).List(ctx) })
+		return all
+	})
+}
+
+func (c *Completion) within(read func(context.Context)) {
+	ctx, cancel := context.WithDeadline(context.Background(), c.until)
+	defer cancel()
+	read(ctx)
+}
 
 // NamesAsked reports whether the shell requested names.
-func (e *Env) NamesAsked() bool { return e.completion != nil && e.completion.asked }
+func (c *Completion) NamesAsked() bool { return c.asked }
 
 // CompleteNodes returns the names of the known nodes for completion. It returns nothing if no shell completes
 // this command line or NATS does not answer in time.
-func (e *Env) CompleteNodes() []string {
-	return e.complete(func(c *completion) (names []string) {
+func (c *Completion) CompleteNodes() []string {
+	return c.complete(func() (names []string) {
 		for _, n := range c.nodes() {
 			names = append(names, n.Node)
 		}
@@ -74,8 +67,8 @@ func (e *Env) CompleteNodes() []string {
 }
 
 // CompleteGroups returns the groups of known nodes and the groups with assignments, like CompleteNodes.
-func (e *Env) CompleteGroups() []string {
-	return e.complete(func(c *completion) []string {
+func (c *Completion) CompleteGroups() []string {
+	return c.complete(func() []string {
 		names := []string{model.GroupAll}
 		for _, n := range c.nodes() {
 			names = append(names, n.Groups...)
@@ -91,8 +84,8 @@ func (e *Env) CompleteGroups() []string {
 }
 
 // CompleteManifests returns the names of assigned manifests, like CompleteNodes.
-func (e *Env) CompleteManifests() []string {
-	return e.complete(func(c *completion) (names []string) {
+func (c *Completion) CompleteManifests() []string {
+	return c.complete(func() (names []string) {
 		for _, a := range c.assigned() {
 			names = append(names, a.Name)
 		}
@@ -102,8 +95,8 @@ func (e *Env) CompleteManifests() []string {
 }
 
 // CompleteAssignments returns the names and keys of assignments, like CompleteNodes.
-func (e *Env) CompleteAssignments() []string {
-	return e.complete(func(c *completion) (names []string) {
+func (c *Completion) CompleteAssignments() []string {
+	return c.complete(func() (names []string) {
 		for _, a := range c.assigned() {
 			names = append(names, a.Name, a.Key)
 		}
@@ -113,24 +106,27 @@ func (e *Env) CompleteAssignments() []string {
 }
 
 // CompleteNodesAndAssignments returns names of nodes, and names and keys of assignments, like CompleteNodes.
-func (e *Env) CompleteNodesAndAssignments() []string {
-	all := append(e.CompleteNodes(), e.CompleteAssignments()...)
+func (c *Completion) CompleteNodesAndAssignments() []string {
+	all := append(c.CompleteNodes(), c.CompleteAssignments()...)
 	slices.Sort(all)
 
 	return slices.Compact(all)
 }
 
 // complete returns the sorted, distinct names that read returns.
-func (e *Env) complete(read func(*completion) []string) []string {
-	if e.completion == nil {
+func (c *Completion) complete(read func() []string) []string {
+	if c.until.IsZero() {
 		return nil
 	}
-	e.completion.asked = true
-	if e.completion.store() == nil {
+	if !c.asked {
+		c.asked = true
+		c.within(func(ctx context.Context) { c.store, _ = c.connect(ctx) })
+	}
+	if c.store == nil {
 		return nil
 	}
 
-	return completable(read(e.completion))
+	return completable(read())
 }
 
 // openUnasked connects to NATS for completion. It does not prompt or log, because any output would appear in

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -13,7 +12,7 @@ func TestConfirm(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{"y": "", "Yes ": "", "n": "not pushed", "": "not pushed", "yep": "not pushed"} {
 		user, program := hosttest.Terminal(t)
-		e := &Env{Stdin: newInput(program, nil), Print: print.Printer{Err: program}}
+		e := Prompt{newInput(program, nil), program}
 		if _, err := user.WriteString(answer + "\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -38,9 +37,9 @@ func TestConfirm(t *testing.T) {
 	}
 	_, program := hosttest.Terminal(t)
 	const yes = "not pushed: nodes would stop; confirm with --yes"
-	for name, e := range map[string]*Env{
-		"a file as input":  {Stdin: strings.NewReader("y\n"), Print: print.Printer{Err: program}},
-		"errors in a file": {Stdin: newInput(program, nil), Print: print.Printer{Err: &strings.Builder{}}},
+	for name, e := range map[string]Prompt{
+		"a file as input":  {strings.NewReader("y\n"), program},
+		"errors in a file": {newInput(program, nil), &strings.Builder{}},
 	} {
 		if err := e.Confirm("not pushed", "nodes would stop"); err == nil || err.Error() != yes {
 			t.Errorf("%s: %v", name, err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,28 +17,36 @@ import (
 )
 
 const (
-	// environFile is a file in the working directory with variables for expressions.
-	environFile = ".env"
+	// environFileName is a file in the working directory with variables for expressions.
+	environFileName = ".env"
 	// maxEnvironFile is its maximum size in bytes.
 	maxEnvironFile = 1 << 20
 )
 
 // AddReadEnv adds --read-env to a command, which is on by default.
 func (e *Env) AddReadEnv(cmd *fisk.CmdClause) {
-	cmd.Flag("read-env", "Read variables for expressions from .env in the working directory").Default("true").BoolVar(&e.readEnv)
+	cmd.Flag("read-env", "Read variables for expressions from .env in the working directory").Default("true").BoolVar(&e.environFile.isRead)
+}
+
+// environFile is the file of variables.
+type environFile struct {
+	// isRead is --read-env.
+	isRead bool
+	// variables caches the content, nil before the first read.
+	variables map[string]string
 }
 
 // environ returns the variables for expressions. The environment of the process takes precedence over the
 // file.
-func (e *Env) environ() map[string]string {
+func (f *environFile) environ(log *slog.Logger) map[string]string {
 	out := Environ()
-	if !e.readEnv {
+	if !f.isRead {
 		return out
 	}
-	if e.fileEnviron == nil {
-		e.fileEnviron = e.readEnvironFile()
+	if f.variables == nil {
+		f.variables = readEnvironFile(log)
 	}
-	for name, value := range e.fileEnviron {
+	for name, value := range f.variables {
 		if _, set := out[name]; !set {
 			out[name] = value
 		}
@@ -48,8 +57,8 @@ func (e *Env) environ() map[string]string {
 
 // readEnvironFile returns the variables of the file. It skips a file that users other than root and the running user may
 // write to, with a warning.
-func (e *Env) readEnvironFile() map[string]string {
-	path, err := filepath.Abs(environFile)
+func readEnvironFile(log *slog.Logger) map[string]string {
+	path, err := filepath.Abs(environFileName)
 	if err != nil {
 		return map[string]string{}
 	}
@@ -57,13 +66,13 @@ func (e *Env) readEnvironFile() map[string]string {
 	text, err := files.ReadTrusted(path, maxEnvironFile, paths.Author{})
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			e.Log.Warn("environment file skipped", "file", path, "error", err)
+			log.Warn("environment file skipped", "file", path, "error", err)
 		}
 		return map[string]string{}
 	}
 	out, invalid := parseEnviron(string(text))
 	for _, line := range invalid {
-		e.Log.Warn("invalid line of the environment file skipped, write NAME=value", "at", path+":"+strconv.Itoa(line))
+		log.Warn("invalid line of the environment file skipped, write NAME=value", "at", path+":"+strconv.Itoa(line))
 	}
 	for name := range out {
 		if command.IsHidden(name) {

@@ -24,31 +24,30 @@ import (
 
 // Env is the environment of a command.
 type Env struct {
-	Stdin io.Reader
+	Prompt
+	*Completion
 	Print print.Printer
 	Types resource.Types
 	Stop  *Interrupt
 	Flags Flags
 	Log   *slog.Logger
 
-	// readEnv is --read-env. fileEnviron caches the variables of .env, nil before the first read.
-	readEnv     bool
-	fileEnviron map[string]string
-
-	given  map[string]bool
-	chosen func(context.Context) error
-	host   *host.Host
-	store  *kvstore.Store
+	environFile environFile
+	given       map[string]bool
+	chosen      func(context.Context) error
+	host        *host.Host
+	store       *kvstore.Store
 	// elements are the elements of the command line. globals are the global flags.
 	elements []*fisk.ParseElement
 	globals  map[string]bool
-	// completion is nil unless a shell completes this command line.
-	completion *completion
 }
 
 // NewEnv returns an environment; types are the resource types that muster knows.
 func NewEnv(types resource.Types, stdin io.Reader, stdout, stderr io.Writer, stop *Interrupt) *Env {
-	return &Env{Stdin: newInput(stdin, stop.Requested()), Print: print.Printer{Out: stdout, Err: stderr}, Types: types, Stop: stop, given: map[string]bool{}, globals: map[string]bool{}}
+	e := &Env{Prompt: Prompt{newInput(stdin, stop.Requested()), stderr}, Print: print.Printer{Out: stdout, Err: stderr}, Types: types, Stop: stop, given: map[string]bool{}, globals: map[string]bool{}}
+	e.Completion = &Completion{connect: e.openUnasked}
+
+	return e
 }
 
 // Action sets f as the command that Run runs.
@@ -156,9 +155,9 @@ func (e *Env) Host() *host.Host {
 }
 
 // CleanUp calls f and logs its error.
-func (e *Env) CleanUp(f func() error) {
+func CleanUp(log *slog.Logger, f func() error) {
 	if err := f(); err != nil {
-		e.Log.Warn("cleanup failed", "error", err)
+		log.Warn("cleanup failed", "error", err)
 	}
 }
 

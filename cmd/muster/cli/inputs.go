@@ -204,7 +204,7 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 	return manifest.Options{
 		Types:         e.Types,
 		Facts:         facts,
-		Environ:       e.environ(),
+		Environ:       e.environFile.environ(e.Log),
 		Registrations: Registrations(e.Log, e.Store),
 		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
 		Stdin:         e.Stdin,

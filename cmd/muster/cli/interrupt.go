@@ -21,8 +21,9 @@ import (
 
 // Interrupt is a request of the user to end a command.
 type Interrupt struct {
-	requested chan struct{}
-	once      sync.Once
+	// requested ends at the request.
+	requested context.Context
+	request   context.CancelFunc
 	finishing atomic.Bool
 	// reloads is set while a command handles SIGHUP.
 	reloads atomic.Bool
@@ -31,16 +32,33 @@ type Interrupt struct {
 }
 
 // NewInterrupt returns an Interrupt without a request.
-func NewInterrupt() *Interrupt { return &Interrupt{requested: make(chan struct{})} }
+func NewInterrupt() *Interrupt {
+	requested, request := context.WithCancel(context.Background())
+
+	return &Interrupt{requested: requested, request: request}
+}
 
 // Requested returns a channel that is closed when the command should end.
-func (i *Interrupt) Requested() <-chan struct{} { return i.requested }
+func (i *Interrupt) Requested() <-chan struct{} { return i.requested.Done() }
 
 // Request asks the command to end.
-func (i *Interrupt) Request() { i.once.Do(func() { close(i.requested) }) }
+func (i *Interrupt) Request() { i.request() }
 
 // Finish sets whether the first signal lets a change finish instead of cancelling it.
 func (i *Interrupt) Finish(changing bool) { i.finishing.Store(changing) }
+
+// Gentle returns a context that ends at the first interrupt, or with ctx. From then on only the second interrupt ends
+// ctx, so that the command can finish its work.
+func (i *Interrupt) Gentle(ctx context.Context) (context.Context, context.CancelFunc) {
+	i.Finish(true)
+	gentle, end := context.WithCancel(ctx)
+	stop := context.AfterFunc(i.requested, end)
+
+	return gentle, func() {
+		stop()
+		end()
+	}
+}
 
 // ExitCode returns the exit code of a command: 130 if ctrl-C ended it before success, as in shells.
 func (i *Interrupt) ExitCode(code int) int {
@@ -163,28 +181,35 @@ func (i *input) password() (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
+// Prompt asks the user of a terminal.
+type Prompt struct {
+	Stdin io.Reader
+	// Questions is standard error.
+	Questions io.Writer
+}
+
 // asksPeople reports whether standard input is a terminal.
-func (e *Env) asksPeople() bool {
-	in, ok := e.Stdin.(*input)
+func (p Prompt) asksPeople() bool {
+	in, ok := p.Stdin.(*input)
 
 	return ok && term.IsTerminal(int(in.file.Fd()))
 }
 
 // CanAsk reports whether standard input and output are a terminal, so that muster can prompt the user.
-func (e *Env) CanAsk() bool { return e.asksPeople() && print.IsTerminal(e.Print.Err) }
+func (p Prompt) CanAsk() bool { return p.asksPeople() && print.IsTerminal(p.Questions) }
 
 // Ask prompts on a terminal and reports whether the answer is yes; otherwise is the default. Without a
 // terminal the answer is no.
-func (e *Env) Ask(question string, otherwise bool) bool {
-	if !e.CanAsk() {
+func (p Prompt) Ask(question string, otherwise bool) bool {
+	if !p.CanAsk() {
 		return false
 	}
 	choice := "[y/N]"
 	if otherwise {
 		choice = "[Y/n]"
 	}
-	fmt.Fprintf(e.Print.Err, "%s %s ", print.Text(question), choice)
-	answer, err := bufio.NewReader(e.Stdin).ReadString('\n')
+	fmt.Fprintf(p.Questions, "%s %s ", print.Text(question), choice)
+	answer, err := bufio.NewReader(p.Stdin).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return true
@@ -196,11 +221,11 @@ func (e *Env) Ask(question string, otherwise bool) bool {
 }
 
 // Confirm prompts on a terminal. Without a terminal it returns an error that names --yes.
-func (e *Env) Confirm(nothing, why string) error {
-	if !e.CanAsk() {
+func (p Prompt) Confirm(nothing, why string) error {
+	if !p.CanAsk() {
 		return fmt.Errorf("%s: %s; confirm with --yes", nothing, why)
 	}
-	if !e.Ask(why+". Continue?", false) {
+	if !p.Ask(why+". Continue?", false) {
 		return errors.New(nothing)
 	}
 

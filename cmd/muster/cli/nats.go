@@ -160,31 +160,6 @@ func FindRegistrations(ctx context.Context, log *slog.Logger, store *kvstore.Sto
 	return all, err
 }
 
-// PrintDifferences prints the changes of provisioning.
-func (e *Env) PrintDifferences(planned []provision.Difference) {
-	if len(planned) == 0 {
-		e.Print.Printf("everything is up to date\n")
-	}
-	for _, d := range planned {
-		if d.Create {
-			e.Print.Printf("create %s\n", d.Stream)
-		}
-		for _, change := range d.Changes {
-			e.Print.Printf("change %s: %s\n", d.Stream, change)
-		}
-	}
-}
-
-// RoomHint adds the remedy to an error of a server without free space. The command can be repeated, because
-// earlier changes stay.
-func RoomHint(err error) error {
-	if !errors.Is(err, kvstore.ErrNoRoom) {
-		return err
-	}
-
-	return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size, --control-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
-}
-
 // Reach describes a connection to NATS, for the remedies of connection errors.
 type Reach struct {
 	connect.Options

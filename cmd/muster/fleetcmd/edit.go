@@ -104,7 +104,7 @@ func (c *editCommand) run(ctx context.Context) error {
 func (c *editCommand) conclude(e *edited, err error) error {
 	changed, readErr := e.IsChanged()
 	if err == nil || !changed && readErr == nil {
-		c.CleanUp(e.Remove)
+		cli.CleanUp(c.Log, e.Remove)
 		return err
 	}
 	var problems model.Problems

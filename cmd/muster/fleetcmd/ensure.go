@@ -57,7 +57,6 @@ func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.addBatches(cmd)
-	c.addContinue(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	taken := cli.FlagNames(cmd)
@@ -118,7 +117,7 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.CleanUp(source.Close)
+	defer cli.CleanUp(c.Log, source.Close)
 	req, properties, err := manifest.ParseRequest(source.Name, source.Data)
 	if err != nil {
 		return err

@@ -248,46 +248,33 @@ type ofFleetDocument struct {
 // ofFleet shows the newest changes of all assignments, pauses, labels and groups, like the audit page of the
 // dashboard.
 func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
-	// Without --limit every changed node and group is shown: many changes of one of them do not displace the
-	// others.
-	isShared := !c.Given("limit") && len(c.groups) == 0
-	most, isLimit := c.mostAssigned()
-	if isShared {
-		most, isLimit = maxChanges, false
-	}
-	read := kvstore.NewAssignments(store.KV).Audit
-	if isLimit {
-		read = kvstore.NewAssignments(store.KV).Latest
-	}
-	assigned, more, err := read(ctx, most)
+	assigned, moreAssigned, err := kvstore.NewAssignments(store.KV).Audit(ctx, maxChanges)
 	if err != nil {
 		return err
 	}
-	written, others, err := kvstore.NewControl(store.KV).Changes(ctx, maxChanges)
+	written, moreWritten, err := kvstore.NewControl(store.KV).Changes(ctx, maxChanges)
 	if err != nil && !errors.Is(err, model.ErrNotProvisioned) {
 		return err
 	}
 	changes := view.MergeChanges(view.AssignmentChanges(assigned, ""), view.ControlChanges(written, ""))
-	ofGroups := c.ofGroups(changes)
-	if err := c.warnUnknown(ctx, store, ofGroups); err != nil {
+	if err := c.warnUnknown(ctx, store, changes); err != nil {
 		return err
 	}
-	all, before := c.newest(selectEvents(c, c.ofEvents(ofGroups), timeOf, authorOf), isShared)
-	isCut := func(read []model.Entry, more bool) bool {
-		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
-	}
-	doc := ofFleetDocument{Changes: all, More: before > 0 || isCut(assigned, more), isLimited: before > 0 || isLimit && isCut(assigned, more), isShared: isShared}
-	if doc.Changes == nil {
-		doc.Changes = []view.ControlChange{}
-	}
-	if isAllShown := c.limit == 0 || len(all) < c.limit; isAllShown {
-		if !isLimit && isCut(assigned, more) {
-			doc.Incomplete = append(doc.Incomplete, onlyLast("assignments", len(assigned)))
-		}
-		if isCut(written, others) {
-			doc.Incomplete = append(doc.Incomplete, onlyLast("pauses, labels and groups", len(written)))
+	// Without --limit every changed node and group is shown: many changes of one of them do not displace the
+	// others.
+	isShared := !c.Given("limit") && len(c.groups) == 0
+	all, before := c.newest(selectEvents(c, slices.DeleteFunc(changes, func(change view.ControlChange) bool { return !c.selects(change) }), timeOf, authorOf), isShared)
+	doc := ofFleetDocument{Changes: all, isLimited: before > 0, isShared: isShared}
+	for _, read := range []struct {
+		what    string
+		entries []model.Entry
+		more    bool
+	}{{"assignments", assigned, moreAssigned}, {"pauses, labels and groups", written, moreWritten}} {
+		if count := len(read.entries); read.more && count > 0 && read.entries[count-1].Time.After(c.from) && (c.limit == 0 || len(all) < c.limit) {
+			doc.Incomplete = append(doc.Incomplete, onlyLast(read.what, count))
 		}
 	}
+	doc.More = doc.isLimited || len(doc.Incomplete) > 0
 
 	return c.showChanges(doc)
 }
@@ -310,30 +297,17 @@ func (c *historyCommand) newest(changes []view.ControlChange, isShared bool) (sh
 	return shown, more
 }
 
-// mostAssigned returns how many recent assignment changes to read, and whether --limit sets that number.
-func (c *historyCommand) mostAssigned() (most int, isLimit bool) {
-	if c.limit == 0 || c.limit >= maxChanges || len(c.groups)+len(c.events) > 0 || c.by != "" || !c.to.IsZero() {
-		return maxChanges, false
-	}
-
-	return c.limit, true
-}
-
 // onlyLast returns the remark that a bucket has more changes than the command reads.
 func onlyLast(what string, read int) string {
 	return fmt.Sprintf("only the last %[2]d changes of %[1]s are searched; there are more", what, read)
 }
 
-// ofGroups returns the changes of the groups given with --group, or all changes without the flag.
-func (c *historyCommand) ofGroups(all []view.ControlChange) []view.ControlChange {
-	if len(c.groups) == 0 {
-		return all
-	}
+// selects reports whether a change is of a group of --group and has an event of --event.
+func (c *historyCommand) selects(change view.ControlChange) bool {
+	family, _, _ := model.SplitKey(change.Key)
+	isOfGroup := func(group string) bool { return family == model.GroupFamily(group) }
 
-	return slices.DeleteFunc(all, func(change view.ControlChange) bool {
-		family, _, _ := model.SplitKey(change.Key)
-		return !slices.ContainsFunc(c.groups, func(group string) bool { return family == model.GroupFamily(group) })
-	})
+	return (len(c.groups) == 0 || slices.ContainsFunc(c.groups, isOfGroup)) && (len(c.events) == 0 || slices.Contains(c.events, eventOf(change)))
 }
 
 // warnUnknown warns of groups without changes and without nodes.
@@ -354,15 +328,6 @@ func (c *historyCommand) warnUnknown(ctx context.Context, store *Store, changes 
 	}
 
 	return err
-}
-
-// ofEvents returns the changes with the events given with --event, or all changes without the flag.
-func (c *historyCommand) ofEvents(all []view.ControlChange) []view.ControlChange {
-	if len(c.events) == 0 {
-		return all
-	}
-
-	return slices.DeleteFunc(all, func(change view.ControlChange) bool { return !slices.Contains(c.events, eventOf(change)) })
 }
 
 // authorOf returns the author of a change.
@@ -396,24 +361,18 @@ func (c *historyCommand) ofControl(ctx context.Context, store *Store) (found boo
 		return false, err
 	}
 	all, before := assign.Since(selectEvents(c, view.ControlChanges(written, ""), timeOf, authorOf), timeOf, c.from, c.limit)
-	doc := ofFleetDocument{Changes: all, More: before > 0, isLimited: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
-	if doc.Changes == nil {
-		doc.Changes = []view.ControlChange{}
-	}
 
-	return true, c.showChanges(doc)
+	return true, c.showChanges(ofFleetDocument{Changes: all, More: before > 0, isLimited: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})})
 }
 
 func timeOf(c view.ControlChange) time.Time { return c.Time }
 
 // showChanges prints changes.
 func (c *historyCommand) showChanges(doc ofFleetDocument) error {
+	doc.Changes = append([]view.ControlChange{}, doc.Changes...)
+
 	return c.Print.Result(c.Format, doc, func() {
-		rows := make([][]string, len(doc.Changes))
-		for i, change := range doc.Changes {
-			rows[i] = changeRow(change)
-		}
-		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, c.none())
+		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, print.Rows(doc.Changes, changeRow), c.none())
 		switch {
 		case doc.isLimited && doc.isShared:
 			c.Print.Remark("more changes exist; --limit 0 shows all")

@@ -79,11 +79,7 @@ func (c *historyCommand) ofManifest(ctx context.Context, store *Store) error {
 	}
 
 	return c.Print.Result(c.Format, doc, func() {
-		rows := make([][]string, len(doc.Revisions))
-		for i, r := range doc.Revisions {
-			rows[i] = r.row()
-		}
-		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "LINES", "RAN ON", "FAILED", "REJECTED", "NOW", "ROLLOUT", "BY", "SIGNED BY", "DETAILS"}, rows, "no revisions since then")
+		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "LINES", "RAN ON", "FAILED", "REJECTED", "NOW", "ROLLOUT", "BY", "SIGNED BY", "DETAILS"}, print.Rows(doc.Revisions, revision.row), "no revisions since then")
 		c.remarks(doc.Before, doc.Incomplete)
 	})
 }
@@ -208,11 +204,7 @@ func (c *historyCommand) ofNode(ctx context.Context, store *Store) error {
 	}
 
 	return c.Print.Result(c.Format, doc, func() {
-		rows := make([][]string, len(doc.Events))
-		for i, e := range doc.Events {
-			rows[i] = row(e)
-		}
-		c.Print.Table([]string{"TIME", "EVENT", "ABOUT", "OUTCOME", "CAUSE", "DETAILS"}, rows, "no events")
+		c.Print.Table([]string{"TIME", "EVENT", "ABOUT", "OUTCOME", "CAUSE", "DETAILS"}, print.Rows(doc.Events, row), "no events")
 		c.remarks(doc.Before, doc.Incomplete)
 	})
 }
@@ -282,7 +274,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 	line := c.Print.Progress()
 	defer line.Clear()
 	read, invalid := 0, 0
-	var known Repeats
+	known := view.NewRepeats()
 	var shares view.Shares
 	for m, err := range stream.Messages(ctx, model.ReportRange{Node: c.node, Since: c.from}) {
 		if err != nil {
@@ -296,7 +288,7 @@ func (c *historyCommand) reported(ctx context.Context, store *Store, latest *ass
 		}
 		shares.Add(m)
 		for _, r := range m.Reports {
-			if known.SeenBefore(r) {
+			if known.SeenBefore(r.Node, r.ID) {
 				continue
 			}
 			if e, ok := assign.OfReport(r); ok {

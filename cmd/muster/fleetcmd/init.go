@@ -2,12 +2,15 @@ package fleetcmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 )
@@ -73,7 +76,7 @@ func (c *initCommand) run(ctx context.Context) error {
 		return err
 	}
 	if !c.IsDocument() {
-		c.PrintDifferences(changes)
+		printDifferences(c.Print, changes)
 	}
 	due := !cli.Noop(c.noop) && len(changes) > 0
 	if due {
@@ -82,7 +85,7 @@ func (c *initCommand) run(ctx context.Context) error {
 			return err
 		}
 		if changes, err = store.Apply(ctx, c.options); err != nil {
-			return cli.RoomHint(err)
+			return roomHint(err)
 		}
 		c.warnShare(ctx, store)
 	}
@@ -154,4 +157,29 @@ func (c *initCommand) confirm(planned []provision.Difference) error {
 	}
 
 	return c.Confirm("no changes made", "existing streams would change")
+}
+
+// printDifferences prints the changes of provisioning.
+func printDifferences(p print.Printer, planned []provision.Difference) {
+	if len(planned) == 0 {
+		p.Printf("everything is up to date\n")
+	}
+	for _, d := range planned {
+		if d.Create {
+			p.Printf("create %s\n", d.Stream)
+		}
+		for _, change := range d.Changes {
+			p.Printf("change %s: %s\n", d.Stream, change)
+		}
+	}
+}
+
+// roomHint adds the remedy to an error of a server without free space. The command can be repeated, because
+// earlier changes stay.
+func roomHint(err error) error {
+	if !errors.Is(err, kvstore.ErrNoRoom) {
+		return err
+	}
+
+	return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size, --control-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
 }

@@ -36,24 +36,22 @@ func (s *Store) Named(ctx context.Context, families []string, nameOrKey string) 
 	return slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey }), err
 }
 
-// AssignedKeysOf returns the keys of the current assignments with a name.
-func (s *Store) AssignedKeysOf(ctx context.Context, name string) ([]string, error) {
-	all, err := s.Named(ctx, nil, name)
-
-	return keysOf(all), err
-}
-
 // KeyOf returns the key of a name. It returns an error if several assignments have the name.
 func (s *Store) KeyOf(ctx context.Context, nameOrKey string) (string, error) {
 	if assign.IsKey(nameOrKey) {
 		return nameOrKey, nil
 	}
 	all, err := s.Named(ctx, nil, nameOrKey)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case len(all) == 0:
+		return "", assign.NotAssigned(nameOrKey, nil)
+	case len(all) == 1:
+		return all[0].Key, nil
+	default:
+		return "", &ambiguousError{name: nameOrKey, keys: keysOf(all)}
 	}
-
-	return uniqueKey(all, nameOrKey)
 }
 
 // storedKey is KeyOf, but falls back to removed assignments.
@@ -142,17 +140,6 @@ func (s *Store) NotAssigned(ctx context.Context, nameOrKey string) error {
 	}
 
 	return assign.NotAssigned(nameOrKey, all)
-}
-
-func uniqueKey(all []model.Entry, name string) (string, error) {
-	switch len(all) {
-	case 0:
-		return "", assign.NotAssigned(name, nil)
-	case 1:
-		return all[0].Key, nil
-	}
-
-	return "", &ambiguousError{name: name, keys: keysOf(all)}
 }
 
 // maxExamples is the maximum number of keys with written-out flags in a message.

@@ -200,11 +200,9 @@ func (c *lsCommand) listRemoved(ctx context.Context, store *Store, families []st
 	shown := c.sorted(all)
 
 	return c.Print.Result(c.Format, shown, func() {
-		now := time.Now()
-		rows := make([][]string, len(shown))
-		for i, e := range shown {
-			rows[i] = []string{e.Family, e.Name, strconv.FormatUint(e.Revision, 10), cmp.Or(print.OneLine(e.By), "-"), print.Age(e.Time, now)}
-		}
+		rows := print.Rows(shown, func(e model.Entry) []string {
+			return []string{e.Family, e.Name, strconv.FormatUint(e.Revision, 10), cmp.Or(print.OneLine(e.By), "-"), print.Age(e.Time, time.Now())}
+		})
 		c.Print.Table([]string{"TARGET", "NAME", "REVISION", "REMOVED BY", "AGE"}, rows, "no removed assignments")
 		if len(shown) > 0 {
 			c.Print.Remark("to see an old revision, run muster fleet history KEY")

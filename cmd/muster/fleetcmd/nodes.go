@@ -76,7 +76,8 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	flooding, err := c.flooding(ctx, store, all, entries)
+	assigned := fleet.NewAssigned(entries)
+	flooding, err := c.flooding(ctx, store, all, assigned)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	assigned, matching := fleet.NewAssigned(entries), len(found.Nodes)
+	matching := len(found.Nodes)
 	shown := view.FirstRows(view.QueryNodes(found.Nodes, assigned), c.RowOrder)
 	statuses := make([][]fleet.RolloutStatus, len(shown))
 	for i, r := range shown {
@@ -128,10 +129,19 @@ func newNodeStatus(r view.QueryNode, assigned *fleet.Assigned) nodeStatus {
 }
 
 // flooding returns the nodes that flood a stream, each with a description. It leaves out streams that the user may not read.
-func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model.Node, entries []model.Entry) (map[string]string, error) {
+func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model.Node, assigned *fleet.Assigned) (map[string]string, error) {
 	all := map[string]string{}
 	inReports := func(ctx context.Context) (map[string]string, error) {
-		return kvstore.NewReports(store.KV).Flooding(ctx, func(node string) int { return assignedTo(node, known, entries) })
+		return kvstore.NewReports(store.KV).Flooding(ctx, func(node string) (count int) {
+			if i := slices.IndexFunc(known, func(n model.Node) bool { return n.Node == node }); i >= 0 {
+				for _, s := range assigned.Statuses(known[i]) {
+					if s.Status != fleet.StatusUnassigned {
+						count++
+					}
+				}
+			}
+			return count
+		})
 	}
 	for _, find := range []func(context.Context) (map[string]string, error){kvstore.NewRegistrations(store.KV).Flooding, inReports} {
 		found, err := find(ctx)
@@ -145,22 +155,6 @@ func (c *nodesCommand) flooding(ctx context.Context, store *Store, known []model
 	}
 
 	return all, nil
-}
-
-// assignedTo returns the number of assignments of a node, 0 for an unknown node.
-func assignedTo(node string, known []model.Node, entries []model.Entry) int {
-	i := slices.IndexFunc(known, func(n model.Node) bool { return n.Node == node })
-	if i < 0 {
-		return 0
-	}
-	count := 0
-	for _, s := range fleet.NewAssigned(entries).Statuses(known[i]) {
-		if s.Status != fleet.StatusUnassigned {
-			count++
-		}
-	}
-
-	return count
 }
 
 // withUnknown adds flooding nodes without a state.

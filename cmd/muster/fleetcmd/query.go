@@ -382,3 +382,92 @@ func (c *queryCommand) packages(ctx context.Context, store *Store, e targets.Que
 
 	return out, nil
 }
+
+// results queries the results of resources.
+func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Query[targets.Result], on *targets.Expression) (view.QueryAnswer, error) {
+	q := view.ResultQuery{Run: e.Evaluator(ctx.Done()), Since: c.sinceAt, OnlyCurrent: c.from == fromResources, Unknown: targets.NewFinder(e.Mentions())}
+	var incomplete []string
+	if on != nil {
+		found, err := find(ctx, store, on, nil)
+		if err != nil {
+			return view.QueryAnswer{}, err
+		}
+		if found.undecided != nil {
+			incomplete = append(incomplete, found.undecided.Error())
+		}
+		q.Nodes = found.names()
+	}
+	reports := kvstore.NewReports(store.KV)
+	bounds, err := reports.Bounds(ctx)
+	if err != nil {
+		return view.QueryAnswer{}, err
+	}
+	m, err := view.MatchResults(ctx, q, reportSource{reports, store})
+	if err != nil {
+		return view.QueryAnswer{}, err
+	}
+	warnings, err := c.unknownInResults(ctx, store, q.Unknown)
+	if err != nil {
+		return view.QueryAnswer{}, err
+	}
+	out := answerOf(c, m.Rows)
+	out.Warnings = append(e.Warnings(), warnings...)
+	out.Incomplete = slices.Concat(out.Incomplete, incomplete, incompleteResults(m, bounds, c.sinceAt))
+
+	return out, nil
+}
+
+// reportSource has the reports and the nodes of a fleet.
+type reportSource struct {
+	kvstore.Reports
+	store *Store
+}
+
+// Nodes returns all nodes.
+func (s reportSource) Nodes(ctx context.Context) ([]model.Node, error) { return s.store.Nodes(ctx) }
+
+// unknownInResults returns warnings about names in the expression that do not exist in reports, the fleet or muster.
+func (c *queryCommand) unknownInResults(ctx context.Context, store *Store, unknown *targets.Finder) ([]string, error) {
+	unknown.AddKey(model.KindEnsure) // the manifest of ensure requests
+	for _, t := range c.Types {
+		unknown.Add(targets.SpaceType, t.Name)
+		for _, provider := range t.Providers {
+			unknown.Add(targets.SpaceProvider, provider)
+		}
+	}
+	if !slices.ContainsFunc([]targets.Space{targets.SpaceType, targets.SpaceProvider, targets.SpaceNode, targets.SpaceKey}, unknown.Needs) {
+		return nil, nil
+	}
+	all, entries, err := store.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		unknown.AddKey(e.Key)
+	}
+
+	return targets.UnknownNames(unknown, each(all), nil), nil
+}
+
+// incompleteResults returns the reasons why results may be missing.
+func incompleteResults(m *view.ResultMatches, b model.ReportBounds, since time.Time) []string {
+	var out []string
+	if b.Dropped && b.Oldest.After(since) {
+		out = append(out, "reports from before "+print.Time(b.Oldest)+" are no longer stored")
+	}
+	out = append(out, missingReports(&m.Shares, b)...)
+	if m.Invalid > 0 {
+		out = append(out, print.Count(m.Invalid, "message")+" with reports that cannot be read")
+	}
+	if len(m.Undecided) > 0 {
+		out = append(out, "cannot tell whether results of "+print.Count(len(m.Undecided), "node")+" match: "+someOf(slices.Collect(maps.Keys(m.Undecided))))
+	}
+	if len(m.Cut) > 0 {
+		out = append(out, fmt.Sprintf("only %d resources, and not all manifests, are shown of %s: %s", view.MaxResources, print.Count(len(m.Cut), "node"), someOf(m.Cut)))
+	}
+	if m.Full {
+		out = append(out, fmt.Sprintf("more than %d match: the oldest of them are shown; select fewer", view.MaxResults))
+	}
+
+	return out
+}

@@ -22,19 +22,19 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	var full view.Shares
 	full.Add(model.StoredReports{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
 	for name, c := range map[string]struct {
-		results queryResults
+		results view.ResultMatches
 		bounds  model.ReportBounds
 		want    []string
 	}{
-		"all is there":            {queryResults{}, model.ReportBounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
-		"the stream is young":     {queryResults{}, model.ReportBounds{Oldest: since.Add(time.Hour)}, nil},
-		"older ones were dropped": {queryResults{}, model.ReportBounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
-		"a node filled its share": {queryResults{shares: full}, model.ReportBounds{PerSubject: 1}, []string{"only the newest 1 reports of each are retained: web01 (run stable)"}},
-		"invalid":                 {queryResults{invalid: 2, undecided: map[string]bool{"web02": true}}, model.ReportBounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
-		"too many":                {queryResults{full: true}, model.ReportBounds{}, []string{"more than 200000 match"}},
-		"a node has very many":    {queryResults{current: &many}, model.ReportBounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},
+		"all is there":            {view.ResultMatches{}, model.ReportBounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
+		"the stream is young":     {view.ResultMatches{}, model.ReportBounds{Oldest: since.Add(time.Hour)}, nil},
+		"older ones were dropped": {view.ResultMatches{}, model.ReportBounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
+		"a node filled its share": {view.ResultMatches{Shares: full}, model.ReportBounds{PerSubject: 1}, []string{"only the newest 1 reports of each are retained: web01 (run stable)"}},
+		"invalid":                 {view.ResultMatches{Invalid: 2, Undecided: map[string]bool{"web02": true}}, model.ReportBounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
+		"too many":                {view.ResultMatches{Full: true}, model.ReportBounds{}, []string{"more than 200000 match"}},
+		"a node has very many":    {view.ResultMatches{Cut: many.Full()}, model.ReportBounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},
 	} {
-		got := c.results.incomplete(c.bounds, since)
+		got := incompleteResults(&c.results, c.bounds, since)
 		if len(got) != len(c.want) {
 			t.Errorf("%s: %q", name, got)
 			continue

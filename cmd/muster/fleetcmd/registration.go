@@ -78,10 +78,10 @@ func (c *registrationCommand) init(ctx context.Context) error {
 	}
 	made, err := provision.New(store).Apply(ctx, provision.Options{OnlyRegistrations: true})
 	if err != nil {
-		return cli.RoomHint(err)
+		return roomHint(err)
 	}
 
-	return c.Print.Result(c.Format, made, func() { c.PrintDifferences(made) })
+	return c.Print.Result(c.Format, made, func() { printDifferences(c.Print, made) })
 }
 
 // find returns the selected registrations.
@@ -108,11 +108,9 @@ func (c *registrationCommand) query(ctx context.Context) error {
 	}
 
 	return c.Print.Result(c.Format, all, func() {
-		rows := make([][]string, len(all))
-		now := time.Now()
-		for i, r := range all {
-			rows[i] = []string{r.Cluster, r.Service, r.ProtocolName, r.Address, port(r), strconv.Itoa(r.Priority), r.Node, expiry(r, now)}
-		}
+		rows := print.Rows(all, func(r kvstore.Registered) []string {
+			return []string{r.Cluster, r.Service, r.ProtocolName, r.Address, port(r), strconv.Itoa(r.Priority), r.Node, expiry(r, time.Now())}
+		})
 		c.Print.Table([]string{"CLUSTER", "SERVICE", "PROTOCOL", "ADDRESS", "PORT", "PRIORITY", "NODE", "EXPIRES IN"}, rows, "no registrations")
 	})
 }

@@ -2,7 +2,6 @@ package fleetcmd
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -46,30 +44,15 @@ func addReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	c.AddFilter(env, cmd, "Show reports of this node; repeatable", "Filter by group, with its current nodes; repeatable")
-	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
+	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.Kinds()...)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
-		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
-	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
-		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
+		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, model.ReportOutcomes()...)
+	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause, model.ReportCauses()...)
 	cmd.Flag("reverse", "Show the newest first").UnNegatableBoolVar(&c.Reverse)
 	cmd.Flag("limit", "With --no-follow, show the newest N; otherwise exit after N; 0 shows all").Default("0").PlaceHolder("N").IntVar(&c.Limit)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
-}
-
-// outcomes returns the values of --outcome for all kinds of report, including "rejected" for refused.
-func outcomes() []string {
-	var out []string
-	for _, o := range []any{
-		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, fleet.StatusRejected, model.OutcomeRefused, model.OutcomeNotRun,
-		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
-		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
-	} {
-		out = append(out, fmt.Sprint(o))
-	}
-
-	return out
 }
 
 // followedSince is the age of the first reports of a live view.
@@ -149,9 +132,6 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 		case err == nil:
 			count++
 			err = c.show(r)
-		}
-		if errors.Is(err, syscall.EPIPE) {
-			return nil // the reader closed the pipe
 		}
 		if err != nil {
 			return err
@@ -259,9 +239,9 @@ func (n *newestReports) inOrder(reversed bool) []model.Report {
 // read yields reports without repeats.
 func read(ctx context.Context, store *Store, filter model.ReportRange) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
-		var known Repeats
+		known := view.NewRepeats()
 		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {
-			if err == nil && known.SeenBefore(r) {
+			if err == nil && known.SeenBefore(r.Node, r.ID) {
 				continue
 			}
 			if !yield(r, err) {
@@ -322,38 +302,6 @@ func sayOutages(p print.Printer, nc *nats.Conn) (stop func()) {
 		close(ended)
 		all.Wait()
 	}
-}
-
-// rememberedReports is the capacity of Repeats: far more reports than arrive in the two minutes in which a
-// node may send a report again.
-const rememberedReports = 100_000
-
-// Repeats detects repeated reports. The zero value is ready to use.
-type Repeats struct {
-	seen  map[reportID]bool
-	order []reportID
-}
-
-// reportID is the digest of the node's name and the id of the report. A node may choose ids of any length.
-type reportID [sha256.Size]byte
-
-// SeenBefore reports whether it was called with this report before.
-func (s *Repeats) SeenBefore(r model.Report) bool {
-	id := reportID(sha256.Sum256([]byte(r.Node + " " + r.ID)))
-	if s.seen[id] {
-		return true
-	}
-	if s.seen == nil {
-		s.seen = map[reportID]bool{}
-	}
-	s.seen[id] = true
-	s.order = append(s.order, id)
-	if len(s.order) > rememberedReports {
-		delete(s.seen, s.order[0])
-		s.order = s.order[1:]
-	}
-
-	return false
 }
 
 // missingReports returns a remark about nodes whose older reports may be missing.

@@ -26,6 +26,9 @@ type Cancelled struct {
 	*ask.Ensured
 	// Withdrawn are the nodes and groups whose queued request was removed.
 	Withdrawn []string `json:"withdrawn,omitempty"`
+
+	id    string
+	kills bool
 }
 
 // cancel cancels a request of any sender on the targets: in the queue, on the nodes, and with a queued cancel for nodes
@@ -51,8 +54,8 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 		}
 		return err
 	}
-	out := Cancelled{}
-	if out.Withdrawn, err = c.withdraw(ctx, asker, to); err != nil {
+	out := Cancelled{id: c.cancelID, kills: c.kill}
+	if out.Withdrawn, err = asker.withdraw(ctx, to, c.cancelID); err != nil {
 		return err
 	}
 	line := c.Print.Progress()
@@ -73,9 +76,9 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 	return errors.Join(err, c.concludeCancel(ctx, out), to.undecided)
 }
 
-// withdraw replaces the queued requests of the targets with the cancel and returns their families.
-func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to opened) ([]string, error) {
-	queued, err := requests.New(asker.Store).Queued(ctx, c.cancelID)
+// withdraw replaces the queued requests of the targets that have an id, and returns their families.
+func (a Asker) withdraw(ctx context.Context, to opened, id string) ([]string, error) {
+	queued, err := requests.New(a.Store).Queued(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +97,7 @@ func (c *requestCommand) withdraw(ctx context.Context, asker Asker, to opened) (
 		if !isAll && !families[family] || err == nil && model.IsCancelRequest(content) {
 			continue
 		}
-		if err := asker.queue(ctx, family, c.cancelID, kvstore.MaxCommandTTL); err != nil {
+		if err := a.queue(ctx, family, id, kvstore.MaxCommandTTL); err != nil {
 			return out, err
 		}
 		out = append(out, family)
@@ -118,9 +121,9 @@ func (c *requestCommand) concludeCancel(ctx context.Context, r Cancelled) error 
 			return err
 		}
 	} else {
-		c.printCancel(r)
+		r.print(c.Print)
 	}
-	text := c.cancelSummary(r)
+	text := r.summary()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
@@ -151,8 +154,8 @@ func (r Cancelled) isUnknown() bool {
 	return len(r.Answers) > 0 && len(r.Withdrawn) == 0 && !slices.ContainsFunc(r.Answers, func(a model.EnsureResponse) bool { return !isUnknown(a) })
 }
 
-// printCancel prints the answers, equal answers once.
-func (c *requestCommand) printCancel(r Cancelled) {
+// print prints the answers, equal answers once.
+func (r Cancelled) print(to print.Printer) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
 		word, text := string(view.OutcomeOf(g.Value)), view.DescribeAnswer(g.Value)
@@ -160,7 +163,7 @@ func (c *requestCommand) printCancel(r Cancelled) {
 		case isUnknown(g.Value):
 			word, text = string(ask.StateUnknown), "does not know the request, and will not run it if it arrives within a day"
 		case g.Value.Phase.Final() || isRejected(g.Value):
-		case c.kill:
+		case r.kills:
 			text = "not ended yet"
 		default:
 			text = "still running until it finishes"
@@ -168,17 +171,17 @@ func (c *requestCommand) printCancel(r Cancelled) {
 				text += "; --kill ends it"
 			}
 		}
-		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(word), print.Text(print.OneLine(text)))
+		to.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), to.Word(word), print.Text(print.OneLine(text)))
 	}
 }
 
 // isKilled reports whether the cancel killed the request.
-func (c *requestCommand) isKilled(a model.EnsureResponse) bool {
-	return c.kill && ask.Failed(a) && strings.Contains(view.DescribeAnswer(a), model.CancelRequest{}.String())
+func (r Cancelled) isKilled(a model.EnsureResponse) bool {
+	return r.kills && ask.Failed(a) && strings.Contains(view.DescribeAnswer(a), model.CancelRequest{}.String())
 }
 
-// cancelSummary counts the nodes by result, and names the nodes where the cancel had no effect.
-func (c *requestCommand) cancelSummary(r Cancelled) string {
+// summary counts the nodes by result, and names the nodes where the cancel had no effect.
+func (r Cancelled) summary() string {
 	var cancelled, killed, ended int
 	var unknown, running, rejected []string
 	for _, a := range r.Answers {
@@ -191,7 +194,7 @@ func (c *requestCommand) cancelSummary(r Cancelled) string {
 			unknown = append(unknown, a.Node)
 		case a.Phase == model.EnsureCancelled:
 			cancelled++
-		case c.isKilled(a):
+		case r.isKilled(a):
 			killed++
 		default:
 			ended++
@@ -208,7 +211,7 @@ func (c *requestCommand) cancelSummary(r Cancelled) string {
 	}
 	unknownTo := "unknown to: "
 	if r.isUnknown() {
-		unknownTo = "no node that answered knows the request " + print.Text(c.cancelID) + ": "
+		unknownTo = "no node that answered knows the request " + print.Text(r.id) + ": "
 	}
 	parts = append(parts, listed(
 		nodeList{"still running: ", running}, nodeList{unknownTo, unknown}, nodeList{"rejected by: ", rejected}, nodeList{"no answer from: ", r.Missing},

@@ -58,24 +58,16 @@ type requestCommand struct {
 	queueCommand string
 }
 
-// addBatches adds the flags of a request that is sent in batches.
+// addBatches adds the flags of a request that is sent in batches, and can be continued.
 func (c *requestCommand) addBatches(cmd *fisk.CmdClause) {
 	cmd.Flag("batch", "Ask this many nodes at a time, a number or a percentage: the next ones when these have ended").PlaceHolder("N|P%").StringVar(&c.batch)
 	cmd.Flag("max-failures", "With --batch: ask no further nodes once more than this many failed or did not answer").PlaceHolder("N|P%").StringVar(&c.maxFailures)
-}
-
-// addResume adds the flag that shows the results of a request that was sent before.
-func (c *requestCommand) addResume(cmd *fisk.CmdClause) {
-	cmd.Flag("resume", "Send nothing; show the results of the request with this id, and wait for the results of the targets").PlaceHolder("ID").StringVar(&c.resumeID)
-}
-
-// addContinue adds the flag that continues a request that was sent before.
-func (c *requestCommand) addContinue(cmd *fisk.CmdClause) {
 	cmd.Flag("continue", "Continue the request with this id: send the same request to the targets without a result").PlaceHolder("ID").StringVar(&c.continueID)
 }
 
-// addCancel adds the flag that cancels a request.
-func (c *requestCommand) addCancel(cmd *fisk.CmdClause) {
+// addSent adds the flags that show and cancel a request that was sent before.
+func (c *requestCommand) addSent(cmd *fisk.CmdClause) {
+	cmd.Flag("resume", "Send nothing; show the results of the request with this id, and wait for the results of the targets").PlaceHolder("ID").StringVar(&c.resumeID)
 	cmd.Flag("cancel", "Cancel the request with this id on the targets, and show its state there").PlaceHolder("ID").StringVar(&c.cancelID)
 }
 
@@ -177,7 +169,10 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		}
 		return c.queueAll(ctx, asker, to, out.id, c.queue, "queued")
 	}
-	near := to.warn(c.Log)
+	if len(to.known) > 0 { // otherwise the error is enough
+		WarnUnknown(c.Log, to.targets, to.known)
+		WarnStopped(c.Log, to.targets, to.known)
+	}
 	if !c.IsDocument() && (limits != nil || print.IsTerminal(c.Print.Err)) {
 		c.Print.Remark("for results from another terminal: %s", c.again("resume", out.id))
 	}
@@ -186,7 +181,7 @@ func (c *requestCommand) send(ctx context.Context, out outgoing) error {
 		return err
 	}
 
-	return errors.Join(err, c.conclude(ctx, out.id, result, limits != nil, near), to.undecided)
+	return errors.Join(err, c.conclude(ctx, out.id, result, limits != nil), to.undecided)
 }
 
 // exchange sends a request and collects the answers. With --queue it queues the request for nodes that do not answer.
@@ -320,7 +315,7 @@ func (c *requestCommand) showResults(ctx context.Context, id string) error {
 		return fmt.Errorf("no node has reported a result of request %s (see muster fleet reports --kind ensure --json)", print.Text(id))
 	}
 
-	return errors.Join(err, to.undecided, c.conclude(ctx, id, out, true, ""))
+	return errors.Join(err, to.undecided, c.conclude(ctx, id, out, true))
 }
 
 // reports returns the reports of a request. It logs the first invalid report.
@@ -419,9 +414,8 @@ func listed(all ...nodeList) (out []string) {
 	return out
 }
 
-// conclude prints the result of a request, with a table of the states if withStates, and returns its error. near is a
-// suggestion for the error that no node was asked.
-func (c *requestCommand) conclude(ctx context.Context, id string, r *ask.Ensured, withStates bool, near string) error {
+// conclude prints the result of a request, with a table of the states if withStates, and returns its error.
+func (c *requestCommand) conclude(ctx context.Context, id string, r *ask.Ensured, withStates bool) error {
 	switch {
 	case c.IsDocument():
 		r.ID, r.States = id, r.NodeStates()
@@ -454,7 +448,7 @@ func (c *requestCommand) conclude(ctx context.Context, id string, r *ask.Ensured
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s; accepted requests continue; for the results run: %s, to cancel: %s%s", context.Cause(ctx), text, c.again("resume", id), c.again("cancel", id), next)
 	case len(r.NodeStates()) == 0:
-		return errors.New("no node answered, and no known node matches" + near + " (see muster fleet nodes)")
+		return errors.New("no node answered, and no known node matches (see muster fleet nodes)")
 	default:
 		return errors.New(text + next)
 	}

@@ -74,7 +74,11 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, signer, err := OpenSigning(ctx, c.Env, &c.Signing, NeedManifests, NeedNodes)
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
+	}
+	store, err := Open(ctx, c.Env, NeedManifests, NeedNodes)
 	if err != nil {
 		return err
 	}
@@ -183,11 +187,11 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *Store, key string) 
 		return err
 	}
 	// key may be a name without a target.
-	keys, err := store.AssignedKeysOf(ctx, key)
+	named, err := store.Named(ctx, nil, key)
 	if err != nil {
 		return err
 	}
-	if len(keys) > 0 {
+	if keys := keysOf(named); len(keys) > 0 {
 		return cli.Usagef("%s needs a target; give %s, or a full key: %s", key, FlagsOf(keys), SomeKeys(key, keys))
 	}
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -110,7 +109,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	}
 	if c.actions {
 		o.Backend = func(paused func(node string) string) ask.Backend {
-			return backend{store: store.KV, signer: signer, signsPreviews: c.signPreviews, log: c.Log, paused: paused, permitted: newPermitted(store.KV)}
+			return backend{store: store.KV, signer: signer, signsPreviews: c.signPreviews, log: c.Log, paused: paused, permissions: requests.NewPermissions(store.KV)}
 		}
 	}
 	c.Print.Printf("%s\n", guard.URL(l))
@@ -156,9 +155,8 @@ type backend struct {
 	signsPreviews bool
 	log           *slog.Logger
 	// paused returns the control key that pauses a node, or an empty string.
-	paused func(node string) string
-	// permitted checks whether requests reach nodes.
-	permitted *permitted
+	paused      func(node string) string
+	permissions *requests.Permissions
 }
 
 // unsigned is the note for a change that replaces a signed value without a key.
@@ -209,14 +207,16 @@ func (b backend) pauses(author string, write func(ask.Pauses) (ask.PauseResult, 
 
 // CheckRequests returns why requests of a kind cannot reach nodes, or nil.
 func (b backend) CheckRequests(k ask.Kind) error {
-	switch k {
-	case ask.Run:
-		return b.permitted.check(kvstore.VerbRun)
-	case ask.Preview:
-		return b.permitted.check(kvstore.VerbPreview)
-	default:
+	verb, is := map[ask.Kind]string{ask.Run: kvstore.VerbRun, ask.Preview: kvstore.VerbPreview}[k]
+	if !is {
 		return nil
 	}
+	err := b.permissions.Check(verb)
+	if errors.Is(err, requests.ErrRequestsNotPermitted) {
+		return fmt.Errorf("the dashboard cannot send %s requests: %w; pause and resume work with --serve --actions", verb, err)
+	}
+
+	return err
 }
 
 // Run sends a run request to nodes in the name of a sender.
@@ -282,67 +282,4 @@ func targetsOf(nodes []model.Node) []fleet.Target {
 	}
 
 	return fleet.Targets(names, nil, false)
-}
-
-const (
-	// recheckDenied is the time until a denied verb is checked again, recheckUnknown the time until a verb is
-	// checked again for which the server did not answer.
-	recheckDenied, recheckUnknown = 5 * time.Minute, 10 * time.Second
-	// checkTimeout is how long a page waits for the server.
-	checkTimeout = 2 * time.Second
-)
-
-// permitted caches whether requests of this user reach nodes. It asks the server once per connection and
-// verb, and again after a while if they do not. It is safe for concurrent use.
-type permitted struct {
-	store *kvstore.Store
-	// ask returns why requests of a verb cannot reach nodes, or nil.
-	ask func(ctx context.Context, verb string) error
-	// recheck is recheckDenied, except in tests.
-	recheck time.Duration
-	// verdicts holds a *permission for each verb.
-	verdicts sync.Map
-}
-
-// permission is the last answer of the server about a verb.
-type permission struct {
-	mu  sync.Mutex
-	err error
-	// isKnown is false before the first answer. until is the time of the next check; zero means never on this
-	// connection. reconnects identifies the connection.
-	isKnown    bool
-	until      time.Time
-	reconnects uint64
-}
-
-func newPermitted(s *kvstore.Store) *permitted {
-	return &permitted{store: s, ask: requests.New(s).CheckRequests, recheck: recheckDenied}
-}
-
-// check returns why requests of a verb cannot reach nodes, or nil.
-func (p *permitted) check(verb string) error {
-	if p.store.API.InUse().IsOwn() {
-		return nil
-	}
-	found, _ := p.verdicts.LoadOrStore(verb, &permission{})
-	v := found.(*permission)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now, reconnects := time.Now(), p.store.Conn.Stats().Reconnects
-	isCurrent := v.isKnown && v.reconnects == reconnects && (v.until.IsZero() || now.Before(v.until))
-	if isCurrent || p.store.Away() != nil {
-		return v.err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
-	defer cancel()
-	v.err, v.isKnown, v.until, v.reconnects = p.ask(ctx, verb), true, time.Time{}, reconnects
-	switch {
-	case errors.Is(v.err, requests.ErrRequestsNotPermitted):
-		v.err = fmt.Errorf("the dashboard cannot send %s requests: %w; pause and resume work with --serve --actions", verb, v.err)
-		v.until = now.Add(p.recheck)
-	case v.err != nil:
-		v.until = now.Add(recheckUnknown)
-	}
-
-	return v.err
 }

@@ -312,14 +312,3 @@ func (s *Signing) Open(env *cli.Env) (*assign.Signing, error) {
 
 	return out, nil
 }
-
-// OpenSigning opens the signing keys, nil without keys, and connects to the fleet.
-func OpenSigning(ctx context.Context, env *cli.Env, key *Signing, needs ...Need) (*Store, *assign.Signing, error) {
-	signer, err := key.Open(env)
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := Open(ctx, env, needs...)
-
-	return store, signer, err
-}

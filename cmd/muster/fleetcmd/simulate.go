@@ -73,18 +73,8 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	}
 	debug.SetGCPercent(SimulateGCPercent)
 	// The first interrupt stops and removes the nodes; the second one stops the removal.
-	c.Stop.Finish(true)
-	running, stop := context.WithCancel(ctx)
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
+	running, stop := c.Stop.Gentle(ctx)
 	defer stop()
-	waiting.Go(func() {
-		select {
-		case <-c.Stop.Requested():
-			stop()
-		case <-running.Done():
-		}
-	})
 	defer f.Close()
 	began := time.Now()
 	err = f.Run(running, func() {

@@ -98,14 +98,13 @@ func states(s view.Summary) string {
 // manifests prints the table of manifests.
 func (p screen) manifests(s view.Summary) {
 	shown := s.Manifests[:min(len(s.Manifests), maxManifests)]
-	rows := make([][]string, len(shown))
-	for i, m := range shown {
-		rows[i] = []string{m.Name}
+	rows := print.Rows(shown, func(m view.Manifest) []string {
+		row := []string{m.Name}
 		for _, count := range []int{m.Targets, m.UpToDate, m.Noop, m.Pending, m.Failed, m.Rejected, m.Unreachable} {
-			rows[i] = append(rows[i], strconv.Itoa(count))
+			row = append(row, strconv.Itoa(count))
 		}
-		rows[i] = append(rows[i], p.Short(oldest(m.Oldest, s.At)))
-	}
+		return append(row, p.Short(oldest(m.Oldest, s.At)))
+	})
 	p.Table([]string{"MANIFEST", "NODES", "UP-TO-DATE", "NOOP", "PENDING", "FAILED", "REJECTED", "UNREACHABLE", "PENDING LONGEST"}, rows, "no assignments")
 	if rest := s.Manifests[len(shown):]; len(rest) > 0 {
 		text := fmt.Sprintf("and %d more", len(rest))

@@ -333,33 +333,6 @@ func (s selection) confirmAll(env *cli.Env, did string) error {
 	return env.Confirm("not "+did, fmt.Sprintf("this is for all %d nodes", len(s.known)))
 }
 
-// warn warns of targets without known nodes and of stopped nodes. If no node is known or named, it returns a suggestion.
-func (s selection) warn(log *slog.Logger) (near string) {
-	if s.expression == nil {
-		isKnown := false
-		if isKnown, near = isAnyKnown(s.targets, s.known); isKnown {
-			WarnUnknown(log, s.targets, s.known)
-		}
-	}
-	WarnStopped(log, s.targets, s.known)
-
-	return near
-}
-
-// isAnyKnown reports whether a target is a node or has known nodes. If none has, it returns a suggestion.
-func isAnyKnown(list []fleet.Target, known []model.Node) (is bool, meant string) {
-	for _, t := range list {
-		if t.Node != "" || slices.ContainsFunc(known, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
-			return true, meant
-		}
-		if near := NearTarget(t, known); near != "" {
-			meant = ", did you mean " + near + "?"
-		}
-	}
-
-	return false, meant
-}
-
 // Select returns the nodes that match an expression and logs a warning for the undecided nodes.
 func (s *Store) Select(ctx context.Context, e *targets.Expression, all []model.Node) (targets.Selection, error) {
 	var assigned *fleet.Assigned

@@ -77,12 +77,11 @@ func (c *applyCommand) apply(ctx context.Context, m opened, facts model.Facts, o
 	if m.PreMessage != "" {
 		c.Print.Remark("%s", m.PreMessage)
 	}
-	run, err := c.reconcile(ctx, reconciliation{
-		session: m.session, resources: m.Resources, secrets: m.Secrets, command: "apply " + c.name(), manifest: identify(c.name()),
-		journal: journalName(c.name(), m.source.Digest), digest: m.source.Digest, facts: facts,
-		scope:     resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: m.source.Dir, Author: m.source.Author, Origin: origin},
-		stopFirst: m.FailOnError, diff: c.diff || (c.noop && !c.Given("diff")),
-	})
+	r := reconciliation{session: m.session, resources: m.Resources, diff: c.diff || (c.noop && !c.Given("diff"))}
+	r.Manifest, r.Digest, r.journal, r.Command = identify(c.name()), m.source.Digest, journalName(c.name(), m.source.Digest), "muster apply "+c.name()
+	r.Secrets, r.FailOnError, r.Env.Facts = m.Secrets, m.FailOnError, facts
+	r.Env.Scope = resource.Scope{Noop: c.noop, HealthCheckOnly: c.monitor, Dir: m.source.Dir, Author: m.source.Author, Origin: origin}
+	run, err := c.reconcile(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -136,7 +135,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err != nil {
 		return cli.FileError("manifest", m.name(), err)
 	}
-	defer env.CleanUp(source.Close)
+	defer cli.CleanUp(env.Log, source.Close)
 	session, err := openSession(ctx, env.Host())
 	if err != nil {
 		return err

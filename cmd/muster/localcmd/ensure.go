@@ -92,12 +92,11 @@ func (c *ensureCommand) one(ctx context.Context, req model.EnsureRequest, proper
 		c.Log.Warn(w.Error())
 	}
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
-	r := reconciliation{
-		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
-		scope:   resource.Scope{Noop: req.Noop, Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)},
-		request: true, check: req.Check,
-		diff: c.diff || req.Noop && !c.Given("diff"),
-	}
+	r := reconciliation{session: session, resources: resolved.Resources, diff: c.diff || req.Noop && !c.Given("diff")}
+	r.Manifest = "ensure " + asked.String()
+	r.journal, r.Command = r.Manifest, "muster "+r.Manifest
+	r.Secrets, r.Outputs, r.Check, r.Env.Facts = resolved.Secrets, true, req.Check, in.Facts
+	r.Env.Scope = resource.Scope{Noop: req.Noop, Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)}
 	if each != nil {
 		r.each = func(t *model.Transaction) {
 			if t.Ref() == asked {

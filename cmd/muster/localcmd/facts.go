@@ -84,7 +84,7 @@ func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, cli.FileError("manifest or data", c.source, err)
 	}
-	defer c.CleanUp(source.Close)
+	defer cli.CleanUp(c.Log, source.Close)
 	doc, err := loader.Parse(source)
 	if err != nil || !doc.HasResources() {
 		doc, err = manifest.ParseData(source.Name, source.Data)

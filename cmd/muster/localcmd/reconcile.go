@@ -26,26 +26,15 @@ import (
 // interrupt.
 const shutdownTimeout = time.Minute
 
-// reconciliation is one run at the command line.
+// reconciliation is one run at the command line. Command in its options is shown to other runs that wait for this one;
+// it contains no arguments, which may be secrets.
 type reconciliation struct {
+	engine.ReconcileOptions
 	session   *sessionContext
 	resources []*resource.Resource
-	secrets   []model.Secret
-	manifest  string
-	// journal names the manifest in the journal of pending refreshes; empty is manifest.
+	// journal is the name of the manifest in the journal of pending refreshes.
 	journal string
-	// command is shown to those that wait for this run; never the arguments as they
-	// were given, which may hold secrets.
-	command   string
-	digest    string
-	scope     resource.Scope
-	facts     model.Facts
-	stopFirst bool // fail_on_error
-	// request means that the run is a request for one resource. Its transaction has outputs.
-	request bool
-	// check marks a command that only reads.
-	check bool
-	diff  bool
+	diff    bool
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
@@ -69,28 +58,19 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 	if err != nil {
 		return nil, err
 	}
-	registered := map[model.Ref][]model.RegisterEntry{}
-	o := engine.ReconcileOptions{
-		Command: "muster " + r.command, NoWait: c.noWait,
-		StartedBy: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
-	}
-	o.Options = engine.Options{
-		Identity:    engine.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
-		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: c.asJSON || r.session != nil || r.each != nil,
-		Outputs:       r.request,
-		Check:         r.check,
-		Env:           resource.Env{Host: c.Host(), Facts: r.facts, Log: c.Log, Scope: r.scope},
-		OnTransaction: c.onTransaction(ctx, r),
-		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
-	}
-	if name := cmp.Or(r.journal, r.manifest); name != "" {
-		// Noop also reads the pending refreshes, to predict what a run does.
-		o.Journal = engine.NewFileJournal(c.Host(), c.Host().StateDir(), name)
-	}
+	registered, o := map[model.Ref][]model.RegisterEntry{}, r.ReconcileOptions
+	o.NoWait, o.StartedBy = c.noWait, strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' })
+	o.Version, o.Cause, o.Checker = cli.Version(), model.CauseCommand, cli.Checker(c.Host())
+	o.Full = c.asJSON || r.session != nil || r.each != nil
+	o.Env.Host, o.Env.Log = c.Host(), c.Log
+	o.OnTransaction = c.onTransaction(ctx, r)
+	o.Register = func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries }
+	// Noop also reads the pending refreshes, to predict what a run does.
+	o.Journal = engine.NewFileJournal(c.Host(), c.Host().StateDir(), r.journal)
 	if r.session != nil {
 		o.Prior = r.session.history
 	}
-	if cli.Noop(r.scope.Noop) && !r.scope.Noop {
+	if noop := o.Env.Scope.Noop; cli.Noop(noop) && !noop {
 		c.Log.Info(engine.EnvNoop + " is set, nothing is changed")
 		o.Env.Scope.Noop = true
 	}
@@ -131,11 +111,10 @@ func until(ctx, other context.Context) context.Context {
 func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() bool) (stop context.Context, end func()) {
 	c.Stop.Finish(!noop)
 	stop, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-done:
+		case <-stop.Done():
 			return
 		case <-ctx.Done():
 		case <-c.Stop.Requested():
@@ -150,7 +129,6 @@ func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() b
 	})
 
 	return stop, func() {
-		close(done)
 		cancel(nil)
 		watching.Wait()
 	}

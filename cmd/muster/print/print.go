@@ -138,6 +138,16 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 	}
 }
 
+// Rows returns the row of each element of a list, for Table.
+func Rows[T any](all []T, row func(T) []string) [][]string {
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		rows[i] = row(one)
+	}
+
+	return rows
+}
+
 // fit returns the last cell of a row for a terminal. Its column begins at last. It wraps the cell below its column. In a
 // table of more than maxWrapped rows it cuts the cell to one line, or to two lines if the column is narrow.
 func (p Printer) fit(cell string, last, rows int) string {

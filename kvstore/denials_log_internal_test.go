@@ -1,4 +1,4 @@
-package agentcmd
+package kvstore
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -14,10 +13,10 @@ import (
 func TestManyDenials(t *testing.T) {
 	t.Parallel()
 	var text hosttest.LogText
-	d := newDenials(slog.New(slog.NewTextHandler(&text, nil)))
-	c := kvstore.DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }}
+	d := NewDenialLog(slog.New(slog.NewTextHandler(&text, nil)))
+	c := DenialContext{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }}
 	for i := range 50 * maxDenials {
-		d.note(c.Of(fmt.Errorf("nats: Permissions Violation for Subscription to %q", fmt.Sprintf("evil.%d", i))))
+		d.Note(c.Of(fmt.Errorf("nats: Permissions Violation for Subscription to %q", fmt.Sprintf("evil.%d", i))))
 		if i%1000 == 0 {
 			d.flush()
 		}

