@@ -169,17 +169,6 @@ func (d Difference) Concerns(n model.Node) bool {
 	return false
 }
 
-// Overview returns the statuses of all assignments on each node, see Assigned.Statuses.
-func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
-	a := NewAssigned(entries)
-	out := make([][]RolloutStatus, len(nodes))
-	for i, n := range nodes {
-		out[i] = a.Statuses(n)
-	}
-
-	return out
-}
-
 // unassigned returns what a node runs without an assignment, by key.
 func (a *Assigned) unassigned(n *model.Node) []RolloutStatus {
 	var out []RolloutStatus
@@ -325,7 +314,7 @@ func (v *view) active(name string) string {
 			if err != nil || m.Revision == 0 || !v.isIn(t) {
 				continue
 			}
-			if other, ok := v.running[name]; !ok || v.wins(t, other) {
+			if other, _, err := ParseKey(v.running[name]); err != nil || v.isAhead(t, other) {
 				v.running[name] = key
 			}
 		}
@@ -339,13 +328,6 @@ func (v *view) isIn(t Target) bool {
 	_, is := v.place(t)
 
 	return is
-}
-
-// wins reports whether a target takes precedence over a key of the same name.
-func (v *view) wins(t Target, key string) bool {
-	other, _, _ := ParseKey(key)
-
-	return v.isAhead(t, other)
 }
 
 // isAhead reports whether a target takes precedence over another.

@@ -28,7 +28,7 @@ func TestCostOfALargeState(t *testing.T) {
 		"a rollout": func(n model.Node, entries []model.Entry) {
 			fleet.Rollout{Entries: entries}.Statuses([]model.Node{n})
 		},
-		"an overview": func(n model.Node, entries []model.Entry) { fleet.Overview([]model.Node{n}, entries) },
+		"an overview": func(n model.Node, entries []model.Entry) { fleet.NewAssigned(entries).Statuses(n) },
 		"a push": func(n model.Node, _ []model.Entry) {
 			assign.Push{Name: "motd", Targets: []fleet.Target{{Group: "g1"}, {Group: model.GroupAll}}}.InForceBeside([]model.Node{n})
 		},

@@ -29,7 +29,7 @@ func TestPausedNodes(t *testing.T) {
 		fleet.StatusStopped:     node(func(n *model.Node) { n.Event = model.NodeStopped }),
 		fleet.StatusPending:     node(func(n *model.Node) { n.Paused = nil }),
 	} {
-		statuses := fleet.Overview([]model.Node{n}, entries)[0]
+		statuses := fleet.NewAssigned(entries).Statuses(n)
 		if got := fleet.NodeStatus(n, statuses); got != want {
 			t.Errorf("the status is %s, want %s", got, want)
 		}
@@ -64,7 +64,7 @@ func TestPausedNodesRunWhatRanLast(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		n.Silent = away
 		var got []string
-		for _, s := range fleet.Overview([]model.Node{n}, entries)[0] {
+		for _, s := range fleet.NewAssigned(entries).Statuses(n) {
 			got = append(got, fmt.Sprint(s.Key, " ", s.Current, " of ", s.Desired, " ", s.Outcome, " ", s.At.Equal(at)))
 		}
 		if want := "group.all.motd 6 of 8 stable true; group.all.new 0 of 9  false; group.all.gone 4 of 0 stable true"; strings.Join(got, "; ") != want {

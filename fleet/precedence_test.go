@@ -52,7 +52,7 @@ func TestUnreadGroupDoesNotWin(t *testing.T) {
 	if reason, want := got["a "+canary].Reason, "not acknowledged yet: group.canary is not permitted"; reason != want {
 		t.Errorf("the reason is %q, want %q", reason, want)
 	}
-	if all := fleet.Overview(nodes[:1], entries)[0]; len(all) != 2 {
+	if all := fleet.NewAssigned(entries).Statuses(nodes[0]); len(all) != 2 {
 		t.Errorf("the overview has %+v", all)
 	}
 	want := []fleet.Precedence{{Other: canary, Nodes: []string{"b"}}}

@@ -27,13 +27,13 @@ func TestRejections(t *testing.T) {
 	if got := fleet.Rejections(model.Entry{Key: key, Revision: 3}, nodes); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	unassigned := fleet.Overview(nodes[4:5], nil)[0]
+	unassigned := fleet.NewAssigned(nil).Statuses(nodes[4])
 	if len(unassigned) != 1 || unassigned[0].Reason != "runs, but is not assigned: rejected: older" {
 		t.Errorf("%+v", unassigned)
 	}
 	stopped := node("stopped", model.ManifestState{Revision: 3})
 	stopped.Event = model.NodeStopped
-	if unassigned := fleet.Overview([]model.Node{stopped}, nil)[0]; len(unassigned) != 1 || unassigned[0].Reason != "ran, but is not assigned" {
+	if unassigned := fleet.NewAssigned(nil).Statuses(stopped); len(unassigned) != 1 || unassigned[0].Reason != "ran, but is not assigned" {
 		t.Errorf("%+v", unassigned)
 	}
 }

@@ -292,7 +292,6 @@ func Shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + " … (cut)"
 }
 
-// flapping describes the flapping resource of an assignment and its writer, empty for none.
 func flapping(n *model.Node, key string) string {
 	text, more := "", 0
 	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
@@ -311,7 +310,6 @@ func flapping(n *model.Node, key string) string {
 	return Shorten(text)
 }
 
-// absence describes since when a node is unreachable.
 func absence(n *model.Node) string {
 	reason := "not seen"
 	if n.Stopped() {
@@ -361,12 +359,10 @@ func pending(e *model.Entry, m *model.ManifestState, runs bool) string {
 // refusedPrefix is the prefix of a rejection's reason. Nodes publish no separate field for it.
 const refusedPrefix = string(model.OutcomeRefused) + ": "
 
-// rejected reports whether a node rejected the newest revision.
 func rejected(m *model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
 }
 
-// rejection returns the reason of a rejection.
 func rejection(m *model.ManifestState) string {
 	return Shorten(cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected)))
 }

@@ -88,7 +88,7 @@ func TestUnreadableNodesAreNotDone(t *testing.T) {
 		if strings.Join(keys, " ") != c.want {
 			t.Errorf("%s: %q", name, keys)
 		}
-		if got := fleet.Overview([]model.Node{c.node}, rollout.Entries); len(got) != 1 || len(got[0]) != 0 {
+		if got := fleet.NewAssigned(rollout.Entries).Statuses(c.node); len(got) != 0 {
 			t.Errorf("%s: the overview has %v", name, got)
 		}
 	}

@@ -12,15 +12,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// LastStored is the time of the last stored message of a stream, and its server.
-type LastStored = model.LastStored
-
 // Storage reads the state of the streams from NATS.
 type Storage interface {
 	// SilentServers returns the NATS servers that do not answer the others, with the time of their last answer.
 	SilentServers(ctx context.Context) (map[string]time.Time, error)
 	// LastStored returns the times of the last stored node state and report.
-	LastStored(ctx context.Context) (states, reports LastStored, err error)
+	LastStored(ctx context.Context) (states, reports model.LastStored, err error)
 	// IsAdministrator reports whether UnstoredReason may be called. UnstoredReason asks a node why its state is not
 	// stored. It returns nothing if the node does not answer or its state is stored.
 	IsAdministrator() bool
@@ -115,7 +112,7 @@ const (
 
 // isQuiet reports whether the stream stored no message for a suspicious time, by the usual state_ttl of
 // nodes.
-func isQuiet(l LastStored, ttl time.Duration) bool {
+func isQuiet(l model.LastStored, ttl time.Duration) bool {
 	quiet := quietTime
 	if ttl > 0 {
 		quiet = min(quiet, ttl/quietPart)
@@ -142,12 +139,11 @@ func reachableAt(at time.Time, nodes iter.Seq[*model.Node]) (found []*model.Node
 	return found, median
 }
 
-// witnesses returns the required number of reachable nodes that report a problem.
 func witnesses(reachable int) int { return max(1, min(reachable, maxWitnesses)) }
 
 // UnstoredReports returns the probable reason why reports are not stored, empty if they are. Two reachable
 // nodes, or the only one, must have reported waiting reports after the last stored report.
-func UnstoredReports(l LastStored, nodes iter.Seq[*model.Node]) string {
+func UnstoredReports(l model.LastStored, nodes iter.Seq[*model.Node]) string {
 	reachable, ttl := reachableAt(l.Now, nodes)
 	known := map[string]bool{} // a node with waiting reports also counts if it is silent
 	for _, n := range reachable {
@@ -171,7 +167,7 @@ func UnstoredReports(l LastStored, nodes iter.Seq[*model.Node]) string {
 
 // UnstoredStates describes a suspicious time without stored states.
 type UnstoredStates struct {
-	LastStored
+	model.LastStored
 	// Ask lists the nodes to ask for the reason, none if there is no suspicion.
 	Ask []string
 	// Witnesses is the required number of these nodes that report missing storage.
@@ -181,7 +177,7 @@ type UnstoredStates struct {
 }
 
 // FindUnstoredStates finds the nodes that were reachable when the last state was stored.
-func FindUnstoredStates(l LastStored, nodes iter.Seq[*model.Node]) UnstoredStates {
+func FindUnstoredStates(l model.LastStored, nodes iter.Seq[*model.Node]) UnstoredStates {
 	out := UnstoredStates{LastStored: l}
 	found, ttl := reachableAt(l.At, nodes)
 	if len(found) == 0 || !isQuiet(l, ttl) {
@@ -213,5 +209,4 @@ func (u UnstoredStates) Guess() string {
 	return fmt.Sprintf("no node stored its state since %s: if agents run, the NATS server %s does not store states: %s", at(u.At), u.Server, remedy)
 }
 
-// at formats a time for users.
 func at(t time.Time) string { return t.Local().Format(model.TimeFormat) }

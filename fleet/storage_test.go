@@ -40,7 +40,7 @@ func TestStatesThatAreNotStored(t *testing.T) {
 		"a huge ttl":           {[]*model.Node{node("a", time.Minute, 5*time.Minute), node("b", time.Minute, 5e18)}, time.Minute, "a b", false},
 		"short ttls":           {[]*model.Node{node("a", 2*time.Second, 10*time.Second), node("b", 2*time.Second, 10*time.Second), node("c", time.Minute, 5*time.Minute)}, 2 * time.Second, "a b c", false},
 	} {
-		got := fleet.FindUnstoredStates(fleet.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))
+		got := fleet.FindUnstoredStates(model.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))
 		if text := strings.Join(got.Ask, " "); text != c.ask || (got.Guess() != "") != c.guess {
 			t.Errorf("%s: asks %q, guesses %q", name, text, got.Guess())
 		}
@@ -77,7 +77,7 @@ func TestReportsThatAreNotStored(t *testing.T) {
 		"a report was stored now": {[]*model.Node{node("a", 20*time.Second, 2)}, 25 * time.Second, 0},
 		"the state is older":      {[]*model.Node{node("a", time.Hour, 2)}, time.Minute, 0},
 	} {
-		text := fleet.UnstoredReports(fleet.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))
+		text := fleet.UnstoredReports(model.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))
 		if (text != "") != (c.want > 0) || c.want > 0 && (!strings.Contains(text, "the NATS server n0 stores no reports since") || !strings.Contains(text, fmt.Sprintf("%d, first b", c.want))) {
 			t.Errorf("%s: %q", name, text)
 		}

@@ -41,7 +41,7 @@ func NodeStatuses() []Status {
 }
 
 // NodeStatus returns the status of a node: absent, paused, or the worst status of its manifests, see
-// Overview.
+// Assigned.Statuses.
 func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if absent := Absent(n); absent != "" {
 		return absent
@@ -67,7 +67,7 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	}
 }
 
-// WhyNot returns the reason why a node is not OK, from its statuses, see Overview. It is empty if the node is
+// WhyNot returns the reason why a node is not OK, from its statuses. It is empty if the node is
 // OK.
 func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	status := NodeStatus(n, manifests)

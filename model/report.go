@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -18,6 +19,36 @@ const (
 	KindEnsure      = "ensure"
 	KindNode        = "node"
 )
+
+// Kinds returns the kinds of reports.
+func Kinds() []string {
+	return []string{KindRun, KindTransaction, KindHealth, KindEnsure, KindNode}
+}
+
+// ReportOutcomes returns the outcomes of reports of all kinds: of resources, runs and requests, of health checks, and the
+// events of nodes.
+func ReportOutcomes() []string {
+	var out []string
+	for _, o := range []any{
+		OutcomeStable, OutcomeChanged, OutcomeRefreshed, OutcomeFailed, OutcomeSkipped, OutcomeNoop, OutcomeUnmet, Rejected, OutcomeRefused, OutcomeNotRun,
+		HealthOK, HealthWarning, HealthCritical, HealthUnknown,
+		NodeStarted, NodeStopped, NodeDropped, NodeUnassigned, NodeDuplicate, NodeFlapping,
+	} {
+		out = append(out, fmt.Sprint(o))
+	}
+
+	return out
+}
+
+// ReportCauses returns the causes of reported runs.
+func ReportCauses() []string {
+	var out []string
+	for _, c := range []Cause{CauseManifest, CauseSchedule, CauseDrift, CauseHealth, CauseEnsure, CauseRequest} {
+		out = append(out, string(c))
+	}
+
+	return out
+}
 
 // Report is a document of a node with its envelope. Delivery is at least once: readers deduplicate by (Node,
 // ID) and order the reports of a node by Seq.

@@ -132,7 +132,7 @@ func TestAServerThatIsCutOffIsNotBelieved(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
-	all.Go(func() { f.persist(ctx, "the end of the reports", f.followEnd) })
+	all.Go(func() { f.persist(ctx, f.to, "the end of the reports", f.followEnd) })
 	all.Go(func() { _ = f.watchStreams(ctx) })
 	kvtest.Eventually(t, "it is said", func() (bool, string) {
 		text := strings.Join(f.to.Progress().Problems, "; ")

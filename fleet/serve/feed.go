@@ -83,30 +83,30 @@ func (f *feed) run(ctx context.Context) error {
 	all.Go(func() { stop(f.watchStreams(ctx)) })
 	// A stream that is created again during a read is only detected by comparing it with an earlier check.
 	wait(ctx, f.checked, checkPatience)
-	all.Go(func() { f.persist(ctx, "nodes", f.listNodes) })
+	all.Go(func() { f.persist(ctx, f.to, "nodes", f.listNodes) })
 	all.Go(func() {
 		wait(ctx, f.listed, nodesPatience)
-		f.persist(ctx, "changes of nodes", f.followNodes)
+		f.persist(ctx, f.to, "changes of nodes", f.followNodes)
 	})
 	changed := make(chan struct{}, 1)
 	all.Go(func() {
-		f.persist(ctx, "assignments", func(ctx context.Context) error { return f.listAssignments(ctx, changed) })
+		f.persist(ctx, f.to, "assignments", func(ctx context.Context) error { return f.listAssignments(ctx, changed) })
 	})
 	all.Go(func() {
-		f.persist(ctx, "changes of assignments", func(ctx context.Context) error { return f.followAssignments(ctx, changed) })
+		f.persist(ctx, f.to, "changes of assignments", func(ctx context.Context) error { return f.followAssignments(ctx, changed) })
 	})
 	if !f.omitsReports {
 		all.Go(func() {
 			wait(ctx, f.listed, nodesPatience)
-			f.persist(ctx, "reports", f.followReports)
+			f.persist(ctx, f.to, "reports", f.followReports)
 		})
 		all.Go(func() {
 			wait(ctx, f.begun, 0)
-			f.persist(ctx, "older reports", f.readHistory)
+			f.persist(ctx, f.to, "older reports", f.readHistory)
 		})
 		all.Go(func() {
 			wait(ctx, f.begun, 0)
-			f.persist(ctx, "the end of the reports", f.followEnd)
+			f.persist(ctx, f.to, "the end of the reports", f.followEnd)
 		})
 	}
 	all.Wait()
@@ -127,14 +127,9 @@ func wait(ctx context.Context, c <-chan struct{}, most time.Duration) {
 	}
 }
 
-// persist calls read until it returns nil or ctx ends, and shows the reason for each retry in the view.
-func (f *feed) persist(ctx context.Context, what string, read func(context.Context) error) {
-	f.persistFor(ctx, f.to, what, read)
-}
-
-// persistFor is persist with another place to show the reason. It waits while NATS is away, which watchConnection
-// shows.
-func (f *feed) persistFor(ctx context.Context, show notices, what string, read func(context.Context) error) {
+// persist calls read until it returns nil or ctx ends, and shows the reason for each retry. It waits while NATS is away,
+// which watchConnection shows.
+func (f *feed) persist(ctx context.Context, show notices, what string, read func(context.Context) error) {
 	wait := firstPause
 	var failing time.Time
 	for ctx.Err() == nil {
@@ -222,19 +217,18 @@ func (f *feed) pruneNodes(ctx context.Context) error {
 		}
 		stored[name] = true
 	}
-	for _, name := range f.to.NodeNames() {
-		if stored[name] {
+	for n := range f.to.All() {
+		if stored[n.Node] {
 			continue
 		}
-		if _, err := f.Nodes.State(ctx, name); errors.Is(err, model.ErrNotFound) {
-			f.to.RemoveNode(name)
+		if _, err := f.Nodes.State(ctx, n.Node); errors.Is(err, model.ErrNotFound) {
+			f.to.RemoveNode(n.Node)
 		}
 	}
 
 	return nil
 }
 
-// followNodes adds every stored state, starting with the current ones.
 func (f *feed) followNodes(ctx context.Context) error {
 	for c, err := range f.Nodes.Watch(ctx) {
 		if err != nil {
@@ -381,7 +375,7 @@ func (f *feed) followEnd(ctx context.Context) error {
 func (f *feed) begin(since time.Time) {
 	if !f.isBegun {
 		f.isBegun = true
-		f.to.SetSince(since, false)
+		f.to.SetSince(since, false, false)
 		close(f.begun)
 	}
 }
@@ -410,7 +404,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 		all = f.until <= 1 || b.count > 0 && b.first.Before(oldest)
 		if b.count > 0 && !all {
 			known = b.first
-			f.to.SetSince(known, false)
+			f.to.SetSince(known, false, false)
 		}
 		// After a gap of removed messages, the next block is larger.
 		if size *= 2; uint64(b.count) > size/4 {
@@ -420,11 +414,10 @@ func (f *feed) readHistory(ctx context.Context) error {
 	if err := f.tellShares(ctx); err != nil {
 		return err
 	}
-	if !all {
-		f.to.SetTruncated(known)
-		return nil
+	if all {
+		known = oldest
 	}
-	f.to.SetSince(oldest, true)
+	f.to.SetSince(known, true, !all)
 
 	return nil
 }

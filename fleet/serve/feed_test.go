@@ -163,7 +163,7 @@ func TestOneProblemOfAnOutage(t *testing.T) {
 	all.Go(func() { feed.watchConnection(ctx) })
 	reads, stopped, again := 0, make(chan struct{}), make(chan []string, 1)
 	all.Go(func() {
-		feed.persist(ctx, "the end", func(ctx context.Context) error {
+		feed.persist(ctx, feed.to, "the end", func(ctx context.Context) error {
 			switch reads++; reads {
 			case 1:
 				<-stopped
@@ -210,7 +210,7 @@ func TestAReadingThatAnOutageEnded(t *testing.T) {
 	defer cancel()
 	reads, back, again := 0, make(chan struct{}), make(chan []string, 1)
 	all.Go(func() {
-		feed.persist(ctx, "reports", func(ctx context.Context) error {
+		feed.persist(ctx, feed.to, "reports", func(ctx context.Context) error {
 			if reads++; reads == 2 {
 				again <- view.Progress().Problems
 			}
@@ -296,7 +296,11 @@ func TestPrune(t *testing.T) {
 	if err := newFeed(storeOf(store), f, time.Hour, slog.New(slog.DiscardHandler)).pruneNodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.NodeNames(); !slices.Equal(got, []string{"web01"}) {
+	var got []string
+	for n := range f.All() {
+		got = append(got, n.Node)
+	}
+	if !slices.Equal(got, []string{"web01"}) {
 		t.Errorf("nodes %v", got)
 	}
 }

@@ -51,8 +51,6 @@ type follower struct {
 }
 
 func newFollower(o Options) *follower {
-	o.CheckEvery = cmp.Or(o.CheckEvery, streamPause)
-
 	return &follower{Options: o, begun: make(chan struct{})}
 }
 
@@ -149,10 +147,10 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	running.Go(func() { model.Run(ctx) })
 
 	feed := newFeed(f.Store, model, f.Keep, f.Log)
-	feed.look = f.CheckEvery
+	feed.look = cmp.Or(f.CheckEvery, feed.look)
 	show := func(name string) webhook.Notices { return model.Webhook(name) }
 	for _, c := range f.Webhooks.Couriers(f.Store.Reports, show, f.Log, again != nil && again.reports) {
-		running.Go(func() { feed.persistFor(ctx, c.Show, "reports for "+c.About(), c.Deliver) })
+		running.Go(func() { feed.persist(ctx, c.Show, "reports for "+c.About(), c.Deliver) })
 	}
 
 	return feed.run(ctx)

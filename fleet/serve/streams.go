@@ -128,9 +128,9 @@ func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 	var replaced, back []*recreatedError
 	for _, s := range f.streams() {
 		a, err := f.checkStream(ctx, &s, last[s.stream.Name()])
-		var again *recreatedError
+		again, is := errors.AsType[*recreatedError](err)
 		switch {
-		case errors.As(err, &again):
+		case is:
 			replaced = append(replaced, again)
 		case err != nil:
 			return nil, err

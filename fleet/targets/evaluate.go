@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
@@ -75,7 +76,6 @@ func (e *Evaluator) Match(n Node, documents Documents) (bool, error) {
 	return e.run(&e.env)
 }
 
-// getFacts returns the facts of the node.
 func (e *Evaluator) getFacts() map[string]any {
 	if e.documents.Facts == nil {
 		panic(ErrFactsNeeded)
@@ -105,10 +105,10 @@ func (b *bounds) run(env any) (bool, error) {
 	}
 	b.steps, b.read = 0, 0
 	result, err := b.vm.Run(b.program, env)
-	switch at := asFileError(err); {
+	switch at, is := errors.AsType[*file.Error](err); {
 	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrInventoryNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
 		return false, at.Prev
-	case at != nil:
+	case is:
 		return false, errors.New(plain(at.Message))
 	case err != nil:
 		return false, err
@@ -117,7 +117,6 @@ func (b *bounds) run(env any) (bool, error) {
 	return truth(result)
 }
 
-// isEnded reports whether no further evaluation may start.
 func (b *bounds) isEnded() bool {
 	select {
 	case <-b.done:
@@ -252,7 +251,6 @@ type env struct {
 	Charge   func(any, bool) any   `expr:"__charge"`
 }
 
-// set sets the node that the program reads.
 func (e *env) set(n Node) {
 	e.Node, e.Host, e.Version = n.Node.Node, n.Host, n.Version
 	e.Groups, e.Labels = n.Groups, n.Labels

@@ -138,16 +138,6 @@ func (e *Expression) UsesOnly(names ...string) bool {
 	return true
 }
 
-// asFileError returns the error of the expression language in err, nil for none.
-func asFileError(err error) *file.Error {
-	var at *file.Error
-	if errors.As(err, &at) {
-		return at
-	}
-
-	return nil
-}
-
 // whatTarget is the name of target expressions in messages.
 const whatTarget = "target expression"
 
@@ -211,7 +201,6 @@ func (v vocabulary) unknownWords(in Mentions) (out []string) {
 	return out
 }
 
-// hintForWord returns the nearest word, or all words.
 func hintForWord(word string, known []string) string {
 	if hint := document.DidYouMean(word, known); hint != "" {
 		return hint
@@ -278,10 +267,9 @@ func quote(text string) string {
 	return "`" + text + "`"
 }
 
-// explain translates an error of the expression language.
 func explain(text string, err error) *Error {
 	out := &Error{Expression: text, Message: err.Error()}
-	if at := asFileError(err); at != nil {
+	if at, is := errors.AsType[*file.Error](err); is {
 		out.Line, out.Column, out.Message = at.Line, at.Column+1, at.Message
 	}
 	out.Message = plain(out.Message)
@@ -319,7 +307,6 @@ func (v vocabulary) hintForName(name string) string {
 	return fmt.Sprintf("text needs quotes: %q; the names are %s", name, strings.Join(v.names, ", "))
 }
 
-// hintForFunction lists the functions.
 func (v vocabulary) hintForFunction() string {
 	return "the functions are " + strings.Join(append(slices.Clone(v.functions), functions()...), ", ")
 }
@@ -341,7 +328,6 @@ var typeWords = strings.NewReplacer(
 	"targets.Manifest", "Manifest", "time.Duration", "a duration", "time.Time", "a time", "float64", "a number", "uint64", "a number", "<nil>", "nothing",
 )
 
-// kind describes the type of a value.
 func kind(v any) string {
 	switch v.(type) {
 	case string:

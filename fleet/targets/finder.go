@@ -89,7 +89,6 @@ func (f *Finder) AddKey(key string) {
 // isOpen reports whether the space has unknown names.
 func (n *names) isOpen() bool { return n != nil && len(n.exact)+len(n.converted) > 0 }
 
-// add adds a name of the space.
 func (n *names) add(name string) {
 	if hint, has := n.known[name]; has && hint == name {
 		return
@@ -103,7 +102,6 @@ func (n *names) add(name string) {
 	n.hint(name, name)
 }
 
-// hint records the suggestion for texts near a name.
 func (n *names) hint(name, text string) {
 	if _, has := n.known[name]; !has && name != "" && len(n.known) < maxKnown {
 		n.known[strings.Clone(name)] = strings.Clone(text) // a part would keep the whole document in memory
@@ -152,7 +150,6 @@ func (f *Finder) AddPackages(all []model.Package) {
 	}
 }
 
-// propertyOf returns the name of a space that a package has.
 func propertyOf(p *model.Package, space Space) string {
 	switch space {
 	case SpaceManager:
@@ -244,7 +241,6 @@ func (f *Finder) nearest(space Space, prefix, name string, known []string) strin
 	}
 }
 
-// hint returns a hint with a name.
 func hint(name string) string {
 	if len(name) > maxHint {
 		return ""

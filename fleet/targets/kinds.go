@@ -49,7 +49,6 @@ func fieldsOf(row any) map[string]int {
 	return out
 }
 
-// valueOf returns the value of a field of a row, nil for an unknown name.
 func valueOf(row any, fields map[string]int, name string) any {
 	if i, known := fields[name]; known {
 		return reflect.ValueOf(row).Elem().Field(i).Interface()
@@ -189,7 +188,6 @@ func (p *Package) value(name any) (any, error) {
 	return p.Value(text), nil
 }
 
-// isCallOf reports whether a node of the tree calls a function.
 func isCallOf(n ast.Node, function string) bool {
 	c, _ := n.(*ast.CallNode)
 	if c == nil {
@@ -288,7 +286,7 @@ func ResultNames() []string { return namesIn(Result{}) }
 func CompileResults(text string) (Query[Result], error) {
 	e, err := compile(text, vocabulary{what: "query", env: resultEnv{}, values: resultValues, words: map[Space]words{
 		SpaceOutcome: {"outcome", texts(outcomes[:])},
-		SpaceCause:   {"cause", texts([]model.Cause{model.CauseManifest, model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseEnsure, model.CauseRequest})},
+		SpaceCause:   {"cause", model.ReportCauses()},
 	}})
 
 	return Query[Result]{e, func(b *bounds) (any, *Result) {

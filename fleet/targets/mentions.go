@@ -46,7 +46,6 @@ type Mention struct {
 // Is reports whether a name of the space equals the constant.
 func (n Mention) Is(name string) bool { return n.Text == convert(n.conversion, name) }
 
-// convert applies functions to a text.
 func convert(functions, text string) string {
 	for name := range strings.FieldsSeq(functions) {
 		switch name {
@@ -104,14 +103,12 @@ type Mentions struct {
 	Facts []Path
 }
 
-// add adds a name, once.
 func (s *Mentions) add(n Mention) {
 	if n.Text != "" && len(s.Names) < maxNames && !slices.Contains(s.Names, n) {
 		s.Names = append(s.Names, n)
 	}
 }
 
-// addPath adds a path, once.
 func (s *Mentions) addPath(p Path) {
 	if len(s.Facts) < maxNames && !slices.ContainsFunc(s.Facts, func(known Path) bool { return slices.Equal(known, p) }) {
 		s.Facts = append(s.Facts, p)
@@ -181,10 +178,8 @@ type value struct {
 	paths []Path
 }
 
-// isConstant reports whether the value is a constant.
 func (v value) isConstant() bool { return len(v.texts) > 0 && v.space == "" && v.paths == nil }
 
-// element returns an element of the list.
 func (v value) element() value {
 	out := value{paths: extend(v.paths, Step{IsAny: true})}
 	if v.isList {
@@ -221,7 +216,6 @@ func (v value) plus(other value) (out value) {
 	return out
 }
 
-// union returns the texts of two lists, each once.
 func union(a, b []string) []string {
 	out := slices.Clip(a)
 	for _, text := range b {
@@ -235,7 +229,6 @@ func union(a, b []string) []string {
 
 func limit[T any](all []T, count int) []T { return all[:min(len(all), count)] }
 
-// extend returns the paths with another step.
 func extend(paths []Path, step Step) (out []Path) {
 	for _, p := range paths {
 		out = append(out, append(slices.Clip(p), step))
@@ -304,7 +297,6 @@ func (r *reader) read(node ast.Node) value {
 	return value{}
 }
 
-// array returns a list of what its elements can be.
 func (r *reader) array(n *ast.ArrayNode) value {
 	var out value
 	for i, element := range n.Nodes {

@@ -1,11 +1,9 @@
 package targets
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/expr-lang/expr"
@@ -41,10 +39,9 @@ func (p *patcher) Visit(node *ast.Node) {
 			p.refuse(n, "only names can be called", p.hintForFunction())
 		}
 		if ok {
-			p.checkScheme(n, callee.Value)
-			p.checkVersions(n, callee.Value)
 			p.checkPackageName(n)
 			if slices.Contains(versionFunctions(), callee.Value) {
+				p.checkVersions(n, callee.Value)
 				p.addScheme(node, n, callee.Value)
 			}
 			if callee.Value == nameUpstream && len(n.Arguments) == 1 {
@@ -374,17 +371,18 @@ func versions() []expr.Option {
 
 // checkVersions rejects an argument of a function over versions that is never a version or a scheme.
 func (p *patcher) checkVersions(n *ast.CallNode, function string) {
-	if !slices.Contains(versionFunctions(), function) {
-		return
-	}
 	for i, argument := range n.Arguments {
 		is, hint := kindOf(argument), ""
+		scheme, isText := argument.(*ast.StringNode)
 		switch {
+		case i == 2 && is != "":
+			p.refuse(argument, fmt.Sprintf("argument %d of %s is %s, not a version scheme", i+1, function, is), hintForWord("", version.Schemes()))
+			return
+		case i == 2 && isText && !slices.Contains(version.Schemes(), scheme.Value):
+			p.refuse(scheme, "unknown version scheme "+quote(scheme.Value), hintForWord(scheme.Value, version.Schemes()))
+			continue
 		case is == "":
 			continue
-		case i == 2:
-			p.refuse(argument, fmt.Sprintf("argument %d of %s is %s, not a version scheme", i+1, function, is), hintForScheme(""))
-			return
 		case isCallOf(argument, namePackage):
 			hint = "write " + argument.String() + ".version"
 		case is == kind(0.0) && isLiteral(argument):
@@ -415,21 +413,6 @@ func kindOf(n ast.Node) string {
 	}
 
 	return kind(reflect.Zero(is).Interface())
-}
-
-// hintForScheme names the schemes, or the one nearest to a word.
-func hintForScheme(word string) string {
-	return cmp.Or(document.DidYouMean(word, version.Schemes()), "it is one of "+strings.Join(version.Schemes(), ", "))
-}
-
-// checkScheme rejects an unknown version scheme.
-func (p *patcher) checkScheme(n *ast.CallNode, function string) {
-	if !slices.Contains(versionFunctions(), function) || len(n.Arguments) < 3 {
-		return
-	}
-	if scheme, ok := n.Arguments[2].(*ast.StringNode); ok && !slices.Contains(version.Schemes(), scheme.Value) {
-		p.refuse(scheme, "unknown version scheme "+quote(scheme.Value), hintForScheme(scheme.Value))
-	}
 }
 
 // warn adds a warning once, because the tree is visited several times.

@@ -261,12 +261,12 @@ func (m *matcher) matches(e *Event) bool {
 	return m.Search == strings.ToLower(e.CorrelationID) || has(e.Text) || has(e.Resource) || has(e.Manifest) || has(e.Node)
 }
 
-func (m *matcher) limit() int {
-	if m.Limit <= 0 {
+func limitOf(rows int) int {
+	if rows <= 0 {
 		return defaultLimit
 	}
 
-	return min(m.Limit, maxLimit)
+	return min(rows, maxLimit)
 }
 
 // defaultLimit and maxLimit are limits of the rows of a list.
@@ -275,34 +275,33 @@ const (
 	maxLimit     = 1000
 )
 
-// page returns events, newest first, and whether older ones are retained.
-func (l *activityLog) page(q EventQuery) (events []Event, more bool) {
-	m := newMatcher(q)
-	limit := m.limit()
+// Events returns a page of events, newest first.
+func (f *Fleet) Events(q EventQuery) EventPage {
+	m, limit := newMatcher(q), limitOf(q.Limit)
+	out := EventPage{Progress: f.Progress(), Events: []Event{}}
+	l := f.activityLog
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	events = []Event{}
 	l.events.newest(q.Before, func(it *item[Event]) bool {
 		if !m.matches(&it.value) {
 			return true
 		}
 		// Events of one batch stay on one page. The next page continues before their sequence number.
-		if n := len(events); n >= limit && events[n-1].Seq != it.seq {
-			more = true
+		if n := len(out.Events); n >= limit && out.Events[n-1].Seq != it.seq {
+			out.More = true
 			return false
 		}
-		events = append(events, it.value)
+		out.Events = append(out.Events, it.value)
 		return true
 	})
 
-	return events, more
+	return out
 }
 
 // Runs returns runs, newest first.
 func (l *activityLog) Runs(q EventQuery) []RunRow {
-	m := newMatcher(q)
+	m, limit := newMatcher(q), limitOf(q.Limit)
 	m.Kind = "" // they are runs
-	limit := m.limit()
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	out := []RunRow{}

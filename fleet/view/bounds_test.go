@@ -250,7 +250,7 @@ func TestOldAndWrongTimes(t *testing.T) {
 	if total != 2 || len(o.Top.Failing) != 0 || o.History[len(o.History)-1].At.After(time.Now()) {
 		t.Errorf("%d runs, %+v", total, o.Top)
 	}
-	f.SetSince(time.Now().Add(-10*time.Minute), false)
+	f.SetSince(time.Now().Add(-10*time.Minute), false, false)
 	if o := f.Overview(); len(o.History) > 52 || o.Progress.Since.IsZero() || o.Progress.History {
 		t.Errorf("%d intervals since %s", len(o.History), o.Progress.Since)
 	}

@@ -130,15 +130,14 @@ func (c *completeness) SetNotice(text string) {
 // SetLastRuns records that the newest run of each node and outcome is known.
 func (c *completeness) SetLastRuns() { c.change(func() { c.lastRuns = true }) }
 
-// SetSince records that all reports are known that were stored since a time, and with all every stored report.
-func (c *completeness) SetSince(since time.Time, all bool) {
-	c.change(func() { c.since, c.history = since, all })
-}
-
-// SetTruncated records that only reports stored since a time were read. Earlier reports are missing until
-// their retention time ends.
-func (c *completeness) SetTruncated(since time.Time) {
-	c.change(func() { c.since, c.history, c.truncated = since, true, since })
+// SetSince records that all reports are known that were stored since a time. all means that no more are read. truncated
+// means that earlier reports are missing until their retention time ends.
+func (c *completeness) SetSince(since time.Time, all, truncated bool) {
+	c.change(func() {
+		if c.since, c.history = since, all; truncated {
+			c.truncated = since
+		}
+	})
 }
 
 // SetShares sets the full shares, each with at most most messages. Their older reports are missing.

@@ -34,16 +34,15 @@ const (
 
 // admit reports whether another resource or manifest of a node fits.
 func (c *CurrentResults) admit(node string, resources, manifests int) bool {
-	n := c.ofNode[node]
-	n.resources, n.manifests = n.resources+resources, n.manifests+manifests
-	fits := n.resources <= MaxResources && n.manifests <= maxManifests
-	if !fits {
-		n = c.ofNode[node]
-		n.full = true
-	}
 	if c.ofNode == nil {
 		c.ofNode = map[string]nodeUsage{}
 	}
+	n := c.ofNode[node]
+	fits := n.resources+resources <= MaxResources && n.manifests+manifests <= maxManifests
+	if fits {
+		n.resources, n.manifests = n.resources+resources, n.manifests+manifests
+	}
+	n.full = n.full || !fits
 	c.ofNode[node] = n
 
 	return fits

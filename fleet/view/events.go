@@ -65,15 +65,16 @@ func (t *excerpt) addTransaction(d *model.Transaction) {
 	if d.Source.Line > 0 && len(d.Errors) > 0 {
 		t.Text = firstLine(d.Source.String()+": "+text, maxText)
 	}
-	manifest := nameOf(t.Manifest)
+	found := attention{Kind: kindDrifting, Manifest: nameOf(t.Manifest), Resource: t.Resource, Text: t.Text}
 	switch {
 	case t.Outcome == model.OutcomeFailed:
-		t.attention = []attention{{Kind: kindFailing, Manifest: manifest, Resource: t.Resource, Text: t.Text}}
+		found.Kind = kindFailing
 	case d.Drift != nil:
-		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: firstLine(cmp.Or(d.Drift.From, text), maxText)}}
-	case d.Changed && t.Cause.IsUnasked():
-		t.attention = []attention{{Kind: kindDrifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // noop
+		found.Text = firstLine(cmp.Or(d.Drift.From, text), maxText)
+	case !d.Changed || !t.Cause.IsUnasked(): // a noop run finds drift and repairs none
+		return
 	}
+	t.attention = []attention{found}
 }
 
 // unnamed is a request without a resource in its answers: it was refused, or cancelled before it began.

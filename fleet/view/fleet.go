@@ -91,18 +91,6 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
-// stay.
-func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
-	f.forget(f.setNodes(asked, all)...)
-}
-
-// RemoveNode removes a node.
-func (f *Fleet) RemoveNode(name string) {
-	f.removeNode(name)
-	f.forget(name)
-}
-
 // Progress describes how complete the view is. Pages show it until the view is complete.
 type Progress struct {
 	// Nodes means that the states of all nodes and all assignments are known, and with them the last run of
@@ -237,16 +225,6 @@ const (
 	maxEventsOfNode = 100
 )
 
-// Nodes returns a page of nodes. The error is the error of the target expression, a *targets.Error, or of
-// reading the facts that it needs.
-func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
-	progress := f.Progress()
-	out, err := f.list(q)
-	out.Progress = progress
-
-	return out, err
-}
-
 // Node returns the data of a node, and whether it is known.
 func (f *Fleet) Node(name string) (NodeDetail, bool) {
 	n, is := f.node(name)
@@ -259,21 +237,14 @@ func (f *Fleet) Node(name string) (NodeDetail, bool) {
 	return out, true
 }
 
-// Events returns a page of events, newest first.
-func (f *Fleet) Events(q EventQuery) EventPage {
-	out := EventPage{Progress: f.Progress()}
-	out.Events, out.More = f.page(q)
-
-	return out
-}
-
 const maxRunsOfManifest = 50
 
 // Manifests returns the assigned manifests. Manifests that need attention come first.
 func (f *Fleet) Manifests() []ManifestRow {
 	s, _ := f.overview.get(f, time.Now())
 	keys := map[string][]Assigned{}
-	for name, e := range f.assigned().All() {
+	_, assigned := f.now()
+	for name, e := range assigned.All() {
 		keys[name] = append(keys[name], Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 	}
 	out := make([]ManifestRow, len(s.Manifests))

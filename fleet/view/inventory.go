@@ -153,7 +153,7 @@ func (a Assignment) Late() bool {
 	return !a.Done() && a.Status != fleet.StatusUnassigned
 }
 
-// NewNode returns the data of a node with the statuses of its assignments, see fleet.Overview.
+// NewNode returns the data of a node with the statuses of its assignments, see fleet.Assigned.
 func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) Node {
 	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: make([]Assignment, len(statuses))}
 	for i, s := range statuses {
@@ -231,8 +231,11 @@ func (t *nodeTable) remove(name string) {
 	}
 }
 
-// setNodes sets all nodes as of the time of the request. It returns the removed nodes.
-func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []string) {
+// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
+// stay.
+func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
+	a, removed := f.inventory, []string(nil)
+	defer func() { f.forget(removed...) }() // without the lock of the nodes
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
@@ -252,8 +255,6 @@ func (a *inventory) setNodes(asked time.Time, all []model.Node) (removed []strin
 	})
 	a.listed = true
 	a.changed()
-
-	return removed
 }
 
 // SetNode sets the state of a node and takes ownership of it.
@@ -264,7 +265,10 @@ func (a *inventory) SetNode(n model.Node) {
 	a.changed()
 }
 
-func (a *inventory) removeNode(name string) {
+// RemoveNode removes a node.
+func (f *Fleet) RemoveNode(name string) {
+	defer f.forget(name) // without the lock of the nodes
+	a := f.inventory
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes.remove(name)
@@ -282,17 +286,6 @@ func (a *inventory) All() iter.Seq[*model.Node] {
 			}
 		}
 	}
-}
-
-// NodeNames returns the sorted names of the nodes.
-func (a *inventory) NodeNames() []string {
-	all, _ := a.now()
-	out := make([]string, len(all))
-	for i, s := range all {
-		out[i] = s.name()
-	}
-
-	return out
 }
 
 func (a *inventory) setNode(n model.Node) {
@@ -351,28 +344,21 @@ func (a *inventory) SetAssignments(entries []model.Entry) {
 
 // pageOf returns the requested part of a list.
 func pageOf[T any](all []T, offset, limit int) []T {
-	if limit <= 0 {
-		limit = defaultLimit
-	}
 	offset = min(max(offset, 0), len(all))
 
-	return all[offset:min(offset+min(limit, maxLimit), len(all))]
+	return all[offset:min(offset+limitOf(limit), len(all))]
 }
 
-// list returns a page of the nodes. The error is the error of the target expression, a *targets.Error, or of
+// Nodes returns a page of nodes. The error is the error of the target expression, a *targets.Error, or of
 // reading the facts that it needs.
-func (a *inventory) list(q NodeQuery) (NodePage, error) {
-	all, _ := a.now()
-	out := NodePage{Known: len(all), Rows: []NodeRow{}, Undecided: []targets.Undecided{}, Warnings: []string{}}
-	if q.On != "" {
-		found, err := a.selectNodes(a.selector, q.On, all)
-		if err != nil {
-			return NodePage{}, err
-		}
-		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !found.matches[n.name()] })
-		out.Undecided = append(out.Undecided, found.undecided...)
-		out.Warnings = append(out.Warnings, found.warnings...)
+func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
+	progress := f.Progress() // before the nodes are read
+	all, found, err := f.matching(q.On)
+	if err != nil {
+		return NodePage{}, err
 	}
+	out := NodePage{Progress: progress, Known: found.known, Rows: []NodeRow{}}
+	out.Undecided, out.Warnings = append([]targets.Undecided{}, found.undecided...), append([]string{}, found.warnings...)
 	if search := strings.ToLower(q.Search); search != "" {
 		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !isFound(&n.Node, search) })
 	}
@@ -392,6 +378,21 @@ func (a *inventory) list(q NodeQuery) (NodePage, error) {
 	}
 
 	return out, nil
+}
+
+// matching returns the nodes that a target expression selects, all for an empty one.
+func (a *inventory) matching(on string) (all nodeTable, found targetResult, err error) {
+	all, _ = a.now()
+	known := len(all)
+	if on != "" {
+		if found, err = a.selectNodes(a.selector, on, all); err != nil {
+			return nil, found, err
+		}
+		all = slices.DeleteFunc(all, func(n *nodeState) bool { return !found.matches[n.name()] })
+	}
+	found.known = known
+
+	return all, found, nil
 }
 
 // statesOf counts nodes, which are sorted by name, by state.
@@ -470,27 +471,15 @@ func (a *inventory) node(name string) (Node, bool) {
 }
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests.
-// It returns the errors of List.
+// It returns the errors of Nodes.
 func (a *inventory) Select(on string) (targets.Selection, error) {
-	all, _ := a.now()
-	out := targets.Selection{Known: len(all)}
-	var found targetResult
-	if on != "" {
-		var err error
-		if found, err = a.selectNodes(a.selector, on, all); err != nil {
-			return targets.Selection{}, err
-		}
-		out.Undecided, out.Warnings = found.undecided, found.warnings
+	all, found, err := a.matching(on)
+	if err != nil {
+		return targets.Selection{}, err
 	}
-	count := len(all)
-	if on != "" {
-		count = len(found.matches)
-	}
-	out.Nodes = make([]model.Node, 0, count) // growing would copy all states repeatedly
-	for _, n := range all {
-		if on == "" || found.matches[n.name()] {
-			out.Nodes = append(out.Nodes, n.Node.Node)
-		}
+	out := targets.Selection{Known: found.known, Undecided: found.undecided, Warnings: found.warnings, Nodes: make([]model.Node, len(all))}
+	for i, n := range all {
+		out.Nodes[i] = n.Node.Node
 	}
 
 	return out, nil
@@ -541,17 +530,26 @@ func (a *inventory) summary(version string, now time.Time) Summary {
 	return c.summary(entries, version, now)
 }
 
-// assigned returns the assignments.
-func (a *inventory) assigned() *fleet.Assigned {
-	_, entries := a.now()
-
-	return entries
-}
-
 // assignments returns a page of the statuses of a manifest, the worst first, and their number.
 func (a *inventory) assignments(q ManifestQuery) (rows []Assignment, matching int) {
 	nodes, entries := a.now()
-	found := assignmentsOf(q, nodes, entries)
+	var found []*Assignment
+	add := func(a *Assignment) {
+		if model.IsKeyOf(a.Key, q.Name) && (q.Status == "" && a.Applies() || q.Status == a.Status) {
+			found = append(found, a)
+		}
+	}
+	for _, n := range nodes {
+		for i := range n.Statuses {
+			add(&n.Statuses[i])
+		}
+	}
+	for _, s := range entries.NeverSeen(func(node string) bool { return nodes.get(node) != nil }) {
+		add(&Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
+	}
+	slices.SortStableFunc(found, func(a, b *Assignment) int {
+		return cmp.Or(cmp.Compare(assignmentSeverity(a.Status), assignmentSeverity(b.Status)), cmp.Compare(a.Node, b.Node))
+	})
 	rows = []Assignment{}
 	for _, one := range pageOf(found, q.Offset, q.Limit) {
 		rows = append(rows, *one)
@@ -560,32 +558,7 @@ func (a *inventory) assignments(q ManifestQuery) (rows []Assignment, matching in
 	return rows, len(found)
 }
 
-// assignmentsOf returns the statuses of a manifest, the worst first.
-func assignmentsOf(q ManifestQuery, nodes []*nodeState, entries *fleet.Assigned) []*Assignment {
-	var out []*Assignment
-	add := func(a *Assignment) {
-		if model.IsKeyOf(a.Key, q.Name) && (q.Status == "" && a.Applies() || q.Status == a.Status) {
-			out = append(out, a)
-		}
-	}
-	known := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		known[n.name()] = true
-		for i := range n.Statuses {
-			add(&n.Statuses[i])
-		}
-	}
-	for _, s := range entries.NeverSeen(func(node string) bool { return known[node] }) {
-		add(&Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
-	}
-	slices.SortStableFunc(out, func(a, b *Assignment) int {
-		return cmp.Or(cmp.Compare(assignmentSeverity(a.Status), assignmentSeverity(b.Status)), cmp.Compare(a.Node, b.Node))
-	})
-
-	return out
-}
-
-// severity orders the statuses of an assignment, the worst first.
+// assignmentSeverity orders the statuses of an assignment, the worst first.
 func assignmentSeverity(s fleet.Status) int {
 	order := [...]fleet.Status{
 		fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusUnassigned,

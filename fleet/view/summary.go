@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -178,7 +177,7 @@ func (c *counter) summary(all *fleet.Assigned, version string, now time.Time) Su
 		never[s.Node] = true
 	}
 	out := Summary{At: now, Total: len(c.nodes), States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
-	out.Flapping, out.Clocks, out.Outboxes, out.Messages = c.sortedFlapping(), c.clocks, c.outboxes, c.messages
+	out.Flapping, out.Clocks, out.Outboxes, out.Messages = sorted(c.flapping, compareFlapping), c.clocks, c.outboxes, c.messages
 	out.Versions = sortedVersions(c.versions, version)
 	out.Lost = []Lost{}
 	out.Unassigned, out.unchecked = c.sortedUnassigned()
@@ -463,16 +462,19 @@ func (c *counter) flaps(n *model.Node) {
 	}
 }
 
-func (c *counter) sortedFlapping() []Flapping {
-	out := []Flapping{}
-	for _, f := range c.flapping {
-		out = append(out, *f)
+// sorted returns the values of a map in an order.
+func sorted[K comparable, V any](all map[K]*V, compare func(a, b V) int) []V {
+	out := make([]V, 0, len(all))
+	for _, v := range all {
+		out = append(out, *v)
 	}
-	slices.SortFunc(out, func(a, b Flapping) int {
-		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
-	})
+	slices.SortFunc(out, compare)
 
 	return out
+}
+
+func compareFlapping(a, b Flapping) int {
+	return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
 }
 
 // maxVersion limits the bytes of a version.
@@ -491,16 +493,13 @@ func (c *counter) version(n *model.Node) {
 // sortedVersions returns versions, newest first, and marks versions that are earlier than or equal to the
 // given one. A node could claim any version, so the newest claimed version is no reference.
 func sortedVersions(versions map[string]*Version, current string) []Version {
-	out := []Version{}
 	for _, v := range versions {
 		v.Older, v.Current = IsOlder(v.Version, current), strings.TrimPrefix(v.Version, "v") == strings.TrimPrefix(current, "v")
-		out = append(out, *v)
 	}
-	slices.SortFunc(out, func(a, b Version) int {
+
+	return sorted(versions, func(a, b Version) int {
 		return cmp.Or(semver.Compare(semverOf(b.Version), semverOf(a.Version)), cmp.Compare(a.Version, b.Version))
 	})
-
-	return out
 }
 
 // IsOlder reports whether a version is earlier than another. An invalid version is not.
@@ -550,19 +549,13 @@ func (c *counter) unassigned(s *fleet.RolloutStatus) {
 
 // sortedUnassigned returns the unassigned manifests to check, the most frequent first, and the number of the others.
 func (c *counter) sortedUnassigned() (all []Lost, more int) {
-	sorted := slices.SortedFunc(maps.Values(c.lost), func(a, b *Lost) int {
-		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Key, b.Key))
-	})
+	all = sorted(c.lost, func(a, b Lost) int { return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Key, b.Key)) })
 	more = c.unchecked
-	for i, l := range sorted {
-		if i < maxChecked {
-			all = append(all, *l)
-		} else {
-			more += l.Nodes
-		}
+	for _, l := range all[min(len(all), maxChecked):] {
+		more += l.Nodes
 	}
 
-	return all, more
+	return all[:min(len(all), maxChecked)], more
 }
 
 // Revisions returns the keys of Unassigned with the revisions that nodes run.

@@ -225,13 +225,13 @@ func TestSinceWhen(t *testing.T) {
 			t.Errorf("%s since %s", s.State, s.Since)
 		}
 	}
-	n := view.NewNode(nodes[3], fleet.Overview(nodes[3:4], nil)[0], fleet.NewAssigned(nil))
+	n := view.NewNode(nodes[3], fleet.NewAssigned(nil).Statuses(nodes[3]), fleet.NewAssigned(nil))
 	if s := n.Statuses; len(s) != 1 || !s[0].Began().IsZero() {
 		t.Errorf("what is not assigned: %+v", s)
 	}
 	entries := []model.Entry{summaryEntry(motd, 7, 24*time.Hour)}
 	for i, want := range map[int]time.Duration{3: 3 * time.Hour, 40: 24 * time.Hour} {
-		n := view.NewNode(nodes[i], fleet.Overview(nodes[i:i+1], entries)[0], fleet.NewAssigned(entries))
+		n := view.NewNode(nodes[i], fleet.NewAssigned(entries).Statuses(nodes[i]), fleet.NewAssigned(entries))
 		if s := n.Statuses; len(s) != 1 || !s[0].Began().Equal(now.Add(-want)) {
 			t.Errorf("%s: %+v", n.Node.Node, s)
 		}
@@ -329,7 +329,7 @@ func TestNode(t *testing.T) {
 		}, fleet.StatusOK, time.Time{}},
 	} {
 		n := summaryNode("a", c.change)
-		got := view.NewNode(n, fleet.Overview([]model.Node{n}, entries)[0], fleet.NewAssigned(entries))
+		got := view.NewNode(n, fleet.NewAssigned(entries).Statuses(n), fleet.NewAssigned(entries))
 		if got.State != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
 			t.Errorf("%s: %s since %s, %+v", name, got.State, got.Since, got.Statuses)
 		}
@@ -365,7 +365,7 @@ func TestLate(t *testing.T) {
 				be(n)
 				n.Manifests[motd] = c.m
 			})
-			got := view.NewNode(n, fleet.Overview([]model.Node{n}, entries)[0], fleet.NewAssigned(entries)).Statuses[0]
+			got := view.NewNode(n, fleet.NewAssigned(entries).Statuses(n), fleet.NewAssigned(entries)).Statuses[0]
 			if got.Late() != c.want || got.Status != fleet.StatusUnreachable || got.Began().IsZero() == c.want {
 				t.Errorf("%s, %s: late %t since %s: %+v", away, name, got.Late(), got.Began(), got)
 			}

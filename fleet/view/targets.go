@@ -57,6 +57,7 @@ func newReportedEvaluator() *targetEvaluator {
 
 type targetResult struct {
 	made      time.Time
+	known     int
 	matches   map[string]bool
 	undecided []targets.Undecided
 	warnings  []string

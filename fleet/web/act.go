@@ -157,7 +157,7 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		status := http.StatusBadRequest
-		if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
+		if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 			status = http.StatusRequestEntityTooLarge
 		}
 		http.Error(w, "the form cannot be read: "+err.Error(), status)

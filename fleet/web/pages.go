@@ -39,7 +39,7 @@ func (s *site) nodes(r *http.Request) screen {
 	if d.Query.On != "" {
 		// The error is shown beside the field, before nodes are read.
 		_, err := targets.Compile(d.Query.On)
-		d.Err = asTargetError(err)
+		d.Err, _ = errors.AsType[*targets.Error](err)
 	}
 
 	return screen{
@@ -47,24 +47,18 @@ func (s *site) nodes(r *http.Request) screen {
 		content: func(_ context.Context, now time.Time) (content, error) {
 			d := d
 			var err error
-			if d.Page, err = s.Model.Nodes(d.Query); err != nil {
-				if d.Err = asTargetError(err); d.Err == nil {
-					return content{}, err
-				}
+			d.Page, err = s.Model.Nodes(d.Query)
+			invalid, is := errors.AsType[*targets.Error](err)
+			switch {
+			case is:
+				d.Err = invalid
+			case err != nil:
+				return content{}, err
 			}
 
 			return shown(page.Nodes(d, now))
 		},
 	}
-}
-
-func asTargetError(err error) *targets.Error {
-	var e *targets.Error
-	if errors.As(err, &e) {
-		return e
-	}
-
-	return nil
 }
 
 func (s *site) node(r *http.Request) screen {

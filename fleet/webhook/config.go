@@ -91,7 +91,7 @@ func (h Hook) check(add func(key string, err error)) {
 		add("secret_file", errors.New("`secret_file` is missing: reports are signed, so that who receives them can tell that they are yours"))
 	}
 	for key, words := range map[string]struct{ given, known []string }{
-		"kinds": {h.Kinds, kinds()}, "outcomes": {h.Outcomes, outcomes()}, "causes": {h.Causes, causes()},
+		"kinds": {h.Kinds, model.Kinds()}, "outcomes": {h.Outcomes, model.ReportOutcomes()}, "causes": {h.Causes, model.ReportCauses()},
 	} {
 		for _, word := range words.given {
 			if !slices.Contains(words.known, word) {
@@ -145,27 +145,4 @@ func (h Hook) Matches(r model.Report) bool {
 	_, name, _ := model.SplitKey(r.Manifest)
 
 	return has(h.Kinds, r.Kind) && has(h.Outcomes, string(r.Outcome)) && has(h.Causes, string(r.Cause)) && has(h.Nodes, r.Node) && has(h.Manifests, name)
-}
-
-func kinds() []string {
-	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
-}
-
-func outcomes() []string {
-	var out []string
-	for _, o := range []any{
-		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeUnmet, model.OutcomeSkipped, model.OutcomeNotRun, model.OutcomeRefused, model.Rejected,
-		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
-		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
-	} {
-		out = append(out, fmt.Sprint(o))
-	}
-
-	return out
-}
-
-func causes() []string {
-	return []string{
-		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest),
-	}
 }

@@ -140,8 +140,8 @@ type Courier struct {
 	// share limits the reports of each node; leftOut counts the reports that exceeded it.
 	share   *Shares
 	leftOut int
-	// overNotice shows leftOut, lateNotice the age of the report that is being sent.
-	overNotice, lateNotice notice
+	// overTimer clears the warning about leftOut, lateTimer the one about the age of the report that is being sent.
+	overTimer, lateTimer *time.Timer
 	// warned is set after the first warning about an invalid report.
 	warned bool
 }
@@ -165,7 +165,10 @@ func (c *Courier) locate(ctx context.Context) {
 // Deliver sends reports until ctx ends or they cannot be read.
 func (c *Courier) Deliver(ctx context.Context) error {
 	c.locate(ctx)
-	defer func() { c.lateNotice.change(c.inTime, 0, nil) }()
+	defer func() {
+		stop(c.lateTimer)
+		c.inTime()
+	}()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, model.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -256,8 +259,7 @@ func (c *Courier) send(ctx context.Context, d model.ReportDelivery, r model.Repo
 		}
 		c.Show.Problem(c.About(), fmt.Sprintf("webhook %s cannot be delivered since %s: %s", name, failing.Local().Format(model.TimeFormat), err))
 		wait := pause
-		var asked AfterError
-		if errors.As(err, &asked) {
+		if asked, is := errors.AsType[AfterError](err); is {
 			wait = max(wait, asked.After)
 		}
 		if err := hold(ctx, d, wait); err != nil {
@@ -291,18 +293,17 @@ func hold(ctx context.Context, d model.ReportDelivery, wait time.Duration) error
 
 // begin shows the age of the report that is sent next.
 func (c *Courier) begin(stored time.Time) {
-	c.lateNotice.change(func() {
-		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
-		if age := time.Since(stored); age > c.late {
-			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: the current report was stored %d min ago", c.sender.Name, int(age.Minutes())))
-		} else {
-			c.Show.Clear(c.aboutLate())
-		}
-	}, 0, nil)
+	stop(c.lateTimer)
+	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
+	if age := time.Since(stored); age > c.late {
+		c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: the current report was stored %d min ago", c.sender.Name, int(age.Minutes())))
+	} else {
+		c.Show.Clear(c.aboutLate())
+	}
 }
 
 // end records the end of a report. The warning stays until the next report, which this or another server may send.
-func (c *Courier) end() { c.lateNotice.change(func() {}, c.idle, c.inTime) }
+func (c *Courier) end() { c.lateTimer = time.AfterFunc(c.idle, c.inTime) }
 
 func (c *Courier) inTime() {
 	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = time.Time{} })
@@ -319,39 +320,14 @@ func (c *Courier) overShare(ctx context.Context, d model.ReportDelivery, n int) 
 	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
 	about := c.About() + " share"
 	text := fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, time.Now().Local().Format(model.TimeFormat))
-	c.overNotice.change(func() { c.Show.Warning(about, text) }, noticeFor, func() { c.Show.Clear(about) })
+	c.Show.Warning(about, text)
+	stop(c.overTimer)
+	c.overTimer = time.AfterFunc(noticeFor, func() { c.Show.Clear(about) })
 }
 
-// notice is a text that changes now, and again after a wait unless another change comes first.
-type notice struct {
-	mu sync.Mutex
-	// changes counts changes. The timer of an earlier change may be running and must not undo a later one.
-	changes int
-	timer   *time.Timer
-}
-
-// change calls now, and later after a wait; later may be nil.
-func (n *notice) change(now func(), wait time.Duration, later func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.timer != nil {
-		n.timer.Stop()
-	}
-	n.changes++
-	now()
-	if later == nil {
-		return
-	}
-	change := n.changes
-	n.timer = time.AfterFunc(wait, func() { n.end(change, later) })
-}
-
-// end calls later, unless another change came.
-func (n *notice) end(change int, later func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.changes == change {
-		later()
+func stop(t *time.Timer) {
+	if t != nil {
+		t.Stop()
 	}
 }
 

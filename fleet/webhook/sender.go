@@ -95,8 +95,7 @@ func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte
 	r.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
 	r.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	answer, err := s.client.Do(r)
-	var known *url.Error
-	if errors.As(err, &known) {
+	if known, is := errors.AsType[*url.Error](err); is {
 		err = known.Err // without the URL, which may contain a secret
 	}
 	if timedOut := net.Error(nil); ctx.Err() == nil && errors.As(err, &timedOut) && timedOut.Timeout() {

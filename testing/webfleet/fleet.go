@@ -116,7 +116,8 @@ func (f *Fleet) Overview() view.Overview {
 func (d Data) details() []view.Node {
 	var out []view.Node
 	assigned := fleet.NewAssigned(d.Entries)
-	for i, statuses := range fleet.Overview(d.Nodes, d.Entries) {
+	for i := range d.Nodes {
+		statuses := assigned.Statuses(d.Nodes[i])
 		out = append(out, view.NewNode(d.Nodes[i], statuses, assigned))
 	}
 

@@ -72,7 +72,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	statuses := fleet.Overview([]model.Node{n}, entries)[0]
+	statuses := fleet.NewAssigned(entries).Statuses(n)
 	if err := fleet.ExplainSkipped(ctx, store.Get, statuses); err != nil {
 		return err
 	}

@@ -44,30 +44,15 @@ func addReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	c.AddFilter(env, cmd, "Show reports of this node; repeatable", "Filter by group, with its current nodes; repeatable")
-	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
+	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.Kinds()...)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
-		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
-	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
-		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
+		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, model.ReportOutcomes()...)
+	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause, model.ReportCauses()...)
 	cmd.Flag("reverse", "Show the newest first").UnNegatableBoolVar(&c.Reverse)
 	cmd.Flag("limit", "With --no-follow, show the newest N; otherwise exit after N; 0 shows all").Default("0").PlaceHolder("N").IntVar(&c.Limit)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
-}
-
-// outcomes returns the values of --outcome for all kinds of report, including "rejected" for refused.
-func outcomes() []string {
-	var out []string
-	for _, o := range []any{
-		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, fleet.StatusRejected, model.OutcomeRefused, model.OutcomeNotRun,
-		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
-		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
-	} {
-		out = append(out, fmt.Sprint(o))
-	}
-
-	return out
 }
 
 // followedSince is the age of the first reports of a live view.

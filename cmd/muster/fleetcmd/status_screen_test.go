@@ -115,7 +115,7 @@ func TestOneNodeDoesNotFillTheScreen(t *testing.T) {
 		n.Manifests[fmt.Sprintf("group.all.a%d", i)] = model.ManifestState{Revision: 1, Error: long[:100]}
 		n.Flapping = append(n.Flapping, model.FlappingState{Manifest: long[:100], Writer: long})
 	}
-	d := described{Node: view.NewNode(n, fleet.Overview([]model.Node{n}, nil)[0], fleet.NewAssigned(nil))}
+	d := described{Node: view.NewNode(n, fleet.NewAssigned(nil).Statuses(n), fleet.NewAssigned(nil))}
 	for range 100 {
 		d.Reports = append(d.Reports, model.Report{Node: "web01", Kind: model.KindRun, Manifest: long})
 	}

@@ -7,7 +7,9 @@ import (
 	_ "embed" // the page
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"html/template"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -59,7 +61,10 @@ func New(o Options, log *slog.Logger) (*Guard, error) {
 			return &c, err
 		}
 		if g.certificate, err = load(log, read, o.Certificate, o.Key); err != nil {
-			return nil, certificateError(o.Certificate, o.Key, err)
+			if failed, is := errors.AsType[*fs.PathError](err); is && failed.Path == o.Key {
+				return nil, fileError("tls-key", o.Key, "", err)
+			}
+			return nil, fileError("tls-cert", o.Certificate, "", err)
 		}
 	}
 	if o.OIDC.Configured() {
@@ -100,7 +105,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		if !g.mayName(r.Host) {
-			problem(w, http.StatusMisdirectedRequest, "unknown host name; open a loopback address, or start muster fleet serve with --url")
+			Problem(w, http.StatusMisdirectedRequest, "unknown host name; open a loopback address, or start muster fleet serve with --url")
 			return
 		}
 		// No other site can make a browser send this header, and with it cookies do not count.
@@ -260,7 +265,7 @@ func (g *Guard) failed(w http.ResponseWriter, r *http.Request) (answered bool) {
 		return false
 	}
 	w.Header().Set("Retry-After", "60")
-	problem(w, http.StatusTooManyRequests, "too many attempts to sign in: wait a minute")
+	Problem(w, http.StatusTooManyRequests, "too many attempts to sign in: wait a minute")
 
 	return true
 }
@@ -270,7 +275,7 @@ func (g *Guard) challenge(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
-		problem(w, http.StatusUnauthorized, "sign in: send a token as Authorization: Bearer, or open /login in a browser")
+		Problem(w, http.StatusUnauthorized, "sign in: send a token as Authorization: Bearer, or open /login in a browser")
 		return
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
@@ -284,15 +289,15 @@ func (g *Guard) challenge(w http.ResponseWriter, r *http.Request) {
 // refuse answers why the user may not do something; browsers get one line.
 func refuse(w http.ResponseWriter, r *http.Request, why string) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		problem(w, http.StatusForbidden, why)
+		Problem(w, http.StatusForbidden, why)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, why, http.StatusForbidden)
 }
 
-// problem answers with a problem document (RFC 9457).
-func problem(w http.ResponseWriter, status int, detail string) {
+// Problem answers with a problem document (RFC 9457).
+func Problem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

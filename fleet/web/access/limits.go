@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,17 +72,13 @@ func (f *fair) remove(c *fairConn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := f.open[c.network]
-	for i := range all {
-		if all[i] != c {
-			continue
-		}
-		f.count--
-		if all = append(all[:i:i], all[i+1:]...); len(all) == 0 {
-			delete(f.open, c.network)
-			return
-		}
-		f.open[c.network] = all
+	i := slices.Index(all, c)
+	if i < 0 {
 		return
+	}
+	f.count--
+	if f.open[c.network] = slices.Delete(all, i, i+1); len(all) == 1 {
+		delete(f.open, c.network)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -163,7 +164,7 @@ func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
 		g.signInFailed(w, r, http.StatusBadGateway, "The provider cannot be reached: try again.", err)
 		return
 	}
-	a := attempt{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: localPath(r.URL.Query().Get("next")), Expires: time.Now().Add(attemptFor)}
+	a := attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: localPath(r.URL.Query().Get("next")), Expires: time.Now().Add(attemptFor)}
 	sealed, err := g.provider.sealer.seal("attempt", a)
 	if err != nil {
 		g.signInFailed(w, r, http.StatusInternalServerError, "Signing in did not begin: try again.", err)
@@ -288,10 +289,10 @@ func (o OIDC) roleOf(claims map[string]any) Role {
 }
 
 func (g *Guard) attempt(r *http.Request, value string, lasts time.Duration) *http.Cookie {
-	return &http.Cookie{
-		Name: attemptCookie, Value: value, Path: "/login", MaxAge: int(lasts / time.Second),
-		HttpOnly: true, Secure: g.isSecure(r), SameSite: http.SameSiteLaxMode,
-	}
+	c := g.cookie(r, value, lasts)
+	c.Name, c.Path, c.SameSite = attemptCookie, "/login", http.SameSiteLaxMode
+
+	return c
 }
 
 // signInFailed logs the reason, and shows the page to sign in.

@@ -83,34 +83,28 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// flags returns the flags of the provider except its issuer, and whether they were given.
-func (o OIDC) flags() []flag {
-	return []flag{
-		{"oidc-client", o.ClientID != ""}, {"oidc-secret", o.SecretFile != ""}, {"oidc-scope", len(o.Scopes) > 0},
-		{"oidc-claim", o.Claim != "" && o.Claim != groupsClaim}, {"oidc-read", len(o.ReadGroups) > 0}, {"oidc-operate", len(o.OperateGroups) > 0},
-	}
-}
-
-type flag struct {
-	name  string
-	given bool
-}
-
 // validate returns a problem for missing flags, so that a server never starts without the requested sign-in.
 func (o OIDC) validate(browsers string) error {
-	if !o.Configured() {
-		for _, f := range o.flags() {
-			if f.given {
-				return fmt.Errorf("--%s: also give --oidc-issuer", f.name)
-			}
-		}
-		return nil
-	}
 	var missing []string
-	for _, f := range []flag{{"oidc-client", o.ClientID != ""}, {"oidc-secret", o.SecretFile != ""}, {"url", browsers != ""}} {
-		if !f.given {
+	for _, f := range []struct {
+		name            string
+		given, required bool
+	}{
+		{"oidc-client", o.ClientID != "", true}, {"oidc-secret", o.SecretFile != "", true}, {"oidc-scope", len(o.Scopes) > 0, false},
+		{"oidc-claim", o.Claim != "" && o.Claim != groupsClaim, false}, {"oidc-read", len(o.ReadGroups) > 0, false}, {"oidc-operate", len(o.OperateGroups) > 0, false},
+	} {
+		switch {
+		case f.given && !o.Configured():
+			return fmt.Errorf("--%s: also give --oidc-issuer", f.name)
+		case f.required && !f.given:
 			missing = append(missing, "--"+f.name)
 		}
+	}
+	if !o.Configured() {
+		return nil
+	}
+	if browsers == "" {
+		missing = append(missing, "--url")
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("--oidc-issuer: also give %s", strings.Join(missing, " and "))
@@ -173,8 +167,8 @@ func (g *Guard) URL(l net.Listener) string {
 
 // fileError returns an error for an unusable file, with its flag and, if the file is missing, the remedy.
 func fileError(flag, path, missing string, err error) error {
-	failed := (*fs.PathError)(nil)
-	if !errors.As(err, &failed) || failed.Path != path {
+	failed, is := errors.AsType[*fs.PathError](err)
+	if !is || failed.Path != path {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
 	if missing != "" && errors.Is(err, fs.ErrNotExist) {
@@ -182,14 +176,6 @@ func fileError(flag, path, missing string, err error) error {
 	}
 
 	return fmt.Errorf("--%s %s: %w", flag, path, failed.Err)
-}
-
-func certificateError(certificate, key string, err error) error {
-	if failed := (*fs.PathError)(nil); errors.As(err, &failed) && failed.Path == key {
-		return fileError("tls-key", key, "", err)
-	}
-
-	return fileError("tls-cert", certificate, "", err)
 }
 
 const recheck = time.Second

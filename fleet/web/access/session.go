@@ -57,8 +57,6 @@ func (s sealer) open(purpose, text string, v any) error {
 	return json.Unmarshal(plain, v)
 }
 
-func random() string { return rand.Text() }
-
 const maxSessions = 100
 
 // tokenSession is a browser that signed in with a token.
@@ -99,7 +97,7 @@ func (s *tokenSessions) begin(token string, now time.Time) (id string) {
 	if count >= maxSessions {
 		delete(s.all, first)
 	}
-	id = random()
+	id = rand.Text()
 	s.all[sha256.Sum256([]byte(id))] = added
 
 	return id

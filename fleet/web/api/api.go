@@ -63,7 +63,7 @@ func New(o Options) http.Handler {
 	spec, err := specOf(routes)
 	mux.HandleFunc("GET "+Prefix+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		if err != nil {
-			writeProblem(w, http.StatusInternalServerError, err.Error())
+			access.Problem(w, http.StatusInternalServerError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", "application/openapi+json")
@@ -211,17 +211,10 @@ func suggest(_ huma.Context, _ string, answer any) (any, error) {
 func unknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		writeProblem(w, http.StatusMethodNotAllowed, "this path is read-only: use GET")
+		access.Problem(w, http.StatusMethodNotAllowed, "this path is read-only: use GET")
 		return
 	}
-	writeProblem(w, http.StatusNotFound, "unknown path; "+Prefix+"/openapi.json lists all paths")
-}
-
-func writeProblem(w http.ResponseWriter, status int, detail string) {
-	text, _ := json.Marshal(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n'))
+	access.Problem(w, http.StatusNotFound, "unknown path; "+Prefix+"/openapi.json lists all paths")
 }
 
 func busy(detail string) error {

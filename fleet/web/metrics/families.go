@@ -17,26 +17,19 @@ type snapshot struct {
 	view.Overview
 	totals   view.Totals
 	webhooks map[string]webhook.Counts
-	// manifests are counted by label.
-	manifests map[string]manifest
+	// manifests are the counts of all manifests with a label. Their Oldest is nil if only paused nodes are pending.
+	manifests map[string]view.Manifest
 }
 
-// manifest has the counts of the manifests with one label.
-type manifest struct {
-	fleet.Tally
-	noop int
-	// oldest is the time since which a node is pending and not paused, zero for none.
-	oldest time.Time
-}
-
-func (m manifest) add(one view.Manifest) manifest {
-	m.AddAll(one.Tally)
-	m.noop += one.Noop
-	if p := one.Oldest; p != nil && !p.Paused && (m.oldest.IsZero() || p.Since.Before(m.oldest)) {
-		m.oldest = p.Since
+// add adds the counts of a manifest to the others with its label.
+func (s *snapshot) add(label string, one view.Manifest) {
+	sum := s.manifests[label]
+	sum.AddAll(one.Tally)
+	sum.Noop += one.Noop
+	if p := one.Oldest; p != nil && !p.Paused && (sum.Oldest == nil || p.Since.Before(sum.Oldest.Since)) {
+		sum.Oldest = p
 	}
-
-	return m
+	s.manifests[label] = sum
 }
 
 // families lists the metrics, as docs/fleet-api.md does. No label contains names of nodes.
@@ -51,13 +44,13 @@ func families() telemetry.Families[snapshot] {
 		telemetry.Gauge("muster_fleet_manifest_nodes", "Nodes with an applicable manifest, by its status.", readManifests, "manifest", "status"),
 		telemetry.Gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit telemetry.Emit) {
 			for name, m := range s.manifests {
-				emit(float64(m.noop), name)
+				emit(float64(m.Noop), name)
 			}
 		}, "manifest"),
 		telemetry.Gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; paused nodes do not count; missing while none is pending.", func(s *snapshot, emit telemetry.Emit) {
 			for name, m := range s.manifests {
-				if !m.oldest.IsZero() {
-					emit(telemetry.UnixSeconds(m.oldest), name)
+				if m.Oldest != nil && !m.Oldest.Since.IsZero() {
+					emit(telemetry.UnixSeconds(m.Oldest.Since), name)
 				}
 			}
 		}, "manifest"),
@@ -92,11 +85,6 @@ func families() telemetry.Families[snapshot] {
 		telemetry.Gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(len(s.Progress.Problems)))
 		}),
-	}
-}
-
-func totalFamilies() telemetry.Families[snapshot] {
-	return telemetry.Families[snapshot]{
 		telemetry.Counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
 		telemetry.Counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(s.totals.Unreadable))
@@ -110,12 +98,6 @@ func totalFamilies() telemetry.Families[snapshot] {
 		telemetry.Gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit telemetry.Emit) {
 			emit(telemetry.UnixSeconds(s.totals.Newest))
 		}),
-	}
-}
-
-// webhookFamilies are the metrics of webhooks. Their names come from a file.
-func webhookFamilies() telemetry.Families[snapshot] {
-	return telemetry.Families[snapshot]{
 		telemetry.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), and those that were left out since it did not take them (refused) or since their node reports too much (over_share), since serve started.", func(s *snapshot, emit telemetry.Emit) {
 			for name, c := range s.webhooks {
 				emit(float64(c.Sent), name, "sent")
@@ -204,7 +186,7 @@ func readManifests(s *snapshot, emit telemetry.Emit) {
 func readReports(s *snapshot, emit telemetry.Emit) {
 	counts := map[[2]string]uint64{}
 	for _, c := range s.totals.Reports {
-		counts[[2]string{word(c.Kind, kinds()), word(string(c.Outcome), outcomes())}] += c.Count
+		counts[[2]string{word(c.Kind, model.Kinds()), word(string(c.Outcome), model.ReportOutcomes())}] += c.Count
 	}
 	for of, n := range counts {
 		emit(float64(n), of[0], of[1])
@@ -220,17 +202,4 @@ func word(text string, known []string) string {
 	}
 
 	return telemetry.OtherLabel
-}
-
-func kinds() []string {
-	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
-}
-
-func outcomes() []string {
-	return []string{
-		string(model.OutcomeStable), string(model.OutcomeChanged), string(model.OutcomeRefreshed), string(model.OutcomeFailed), string(model.OutcomeSkipped),
-		string(model.OutcomeNoop), string(model.OutcomeUnmet), string(model.OutcomeRefused), string(model.OutcomeNotRun),
-		string(model.HealthOK), string(model.HealthWarning), string(model.HealthCritical), string(model.HealthUnknown),
-		string(model.NodeStarted), string(model.NodeStopped), string(model.NodeDropped), string(model.NodeUnassigned), string(model.NodeFlapping), string(model.NodeDuplicate),
-	}
 }

@@ -22,9 +22,8 @@ const maxScrapes = 2
 // Sources provide the figures. They are called from several goroutines.
 type Sources struct {
 	Overview func() view.Overview
-	// Totals may be nil; then there are no counters.
-	Totals func() view.Totals
-	// Webhooks returns the figures of webhooks by name. It may be nil.
+	Totals   func() view.Totals
+	// Webhooks returns the figures of webhooks by name.
 	Webhooks func() map[string]webhook.Counts
 	// Version is the version of the serving muster.
 	Version string
@@ -43,15 +42,7 @@ type Metrics struct {
 
 // New returns the metrics of a fleet.
 func New(s Sources) *Metrics {
-	all := families()
-	if s.Totals != nil {
-		all = append(all, totalFamilies()...)
-	}
-	if s.Webhooks != nil {
-		all = append(all, webhookFamilies()...)
-	}
-
-	return &Metrics{sources: s, families: all, names: telemetry.LabelValues{}}
+	return &Metrics{sources: s, families: families(), names: telemetry.LabelValues{}}
 }
 
 // Handler returns the handler of scrapes.
@@ -79,13 +70,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) read() *snapshot {
-	s := &snapshot{version: m.sources.Version, Overview: m.sources.Overview(), manifests: map[string]manifest{}}
-	if m.sources.Totals != nil {
-		s.totals = m.sources.Totals()
-	}
-	if m.sources.Webhooks != nil {
-		s.webhooks = m.sources.Webhooks()
-	}
+	s := &snapshot{version: m.sources.Version, Overview: m.sources.Overview(), totals: m.sources.Totals(), webhooks: m.sources.Webhooks(), manifests: map[string]view.Manifest{}}
 	byName := map[string]view.Manifest{}
 	for _, manifest := range s.Manifests {
 		byName[manifest.Name] = manifest
@@ -94,8 +79,7 @@ func (m *Metrics) read() *snapshot {
 	defer m.mu.Unlock()
 	telemetry.RetainLabels(m.names, byName)
 	for _, one := range s.Manifests {
-		label := m.names.Of(one.Name)
-		s.manifests[label] = s.manifests[label].add(one)
+		s.add(m.names.Of(one.Name), one)
 	}
 
 	return s

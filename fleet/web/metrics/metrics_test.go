@@ -184,11 +184,14 @@ func TestSeriesAreBounded(t *testing.T) {
 
 func TestAFleetOfWhichNothingIsKnown(t *testing.T) {
 	t.Parallel()
-	m := metrics.New(metrics.Sources{Overview: func() view.Overview { return view.Overview{} }, Log: slog.New(slog.DiscardHandler)})
+	m := metrics.New(metrics.Sources{
+		Overview: func() view.Overview { return view.Overview{} }, Totals: func() view.Totals { return view.Totals{} },
+		Webhooks: func() map[string]webhook.Counts { return nil }, Log: slog.New(slog.DiscardHandler),
+	})
 	all := scrape(t, m)
 	has(t, all, `muster_fleet_nodes{state="ok"}`, " 0")
 	has(t, all, "muster_fleet_manifest_oldest_pending_timestamp_seconds")
-	has(t, all, "muster_fleet_feed_behind_messages")
+	has(t, all, "muster_fleet_feed_behind_messages", " 0")
 }
 
 // TestAPanicEndsOneScrape, not the process.

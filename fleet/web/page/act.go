@@ -34,7 +34,6 @@ func (a Acts) cannot(k ask.Kind) string {
 	}
 }
 
-// cannots returns the distinct reasons.
 func (a Acts) cannots() []string {
 	all := slices.DeleteFunc([]string{a.CannotRun, a.CannotPreview}, func(why string) bool { return why == "" })
 
@@ -83,7 +82,6 @@ func (f ActionForm) whom() string {
 	}
 }
 
-// absent counts the silent and stopped nodes.
 func (f ActionForm) absent() int {
 	count := 0
 	for _, n := range f.Match.Nodes {

@@ -136,7 +136,6 @@ func fitting(groups []string, labels map[string]string) (shownGroups, shownLabel
 	return groups[:min(count, len(groups))], pairs
 }
 
-// hostOf returns the host name of a node, empty if it equals the name of the node.
 func hostOf(r view.NodeRow) string {
 	if strings.EqualFold(r.Host, r.Node) {
 		return ""
@@ -204,7 +203,6 @@ func grouped(all []view.Event) []eventGroup {
 	return out
 }
 
-// fieldTime returns the value of a datetime-local field, empty for zero.
 func fieldTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -223,21 +221,19 @@ func kinds() []option {
 }
 
 func outcomes() []option {
-	var out []option
-	for _, o := range []model.Outcome{
+	return options(func(o model.Outcome) string { return ofOutcome(o).word },
 		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop,
-		model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
-	} {
-		out = append(out, option{string(o), ofOutcome(o).word})
-	}
-
-	return out
+		model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun)
 }
 
 func causes() []option {
-	var out []option
-	for _, c := range []model.Cause{model.CauseManifest, model.CauseDrift, model.CauseSchedule, model.CauseEnsure, model.CauseRequest, model.CauseHealth, model.CauseCommand} {
-		out = append(out, option{string(c), causeOf(c)})
+	return options(causeOf, model.CauseManifest, model.CauseDrift, model.CauseSchedule, model.CauseEnsure, model.CauseRequest, model.CauseHealth, model.CauseCommand)
+}
+
+func options[T ~string](word func(T) string, values ...T) []option {
+	out := make([]option, len(values))
+	for i, v := range values {
+		out[i] = option{string(v), word(v)}
 	}
 
 	return out
@@ -253,23 +249,10 @@ func (d EventsData) filtered() bool {
 	return q != view.EventQuery{}
 }
 
-func (d EventsData) liveURL() templ.SafeURL {
+// beforeURL returns the page of the events before a sequence number, or for 0 of the newest ones.
+func (d EventsData) beforeURL(seq uint64) templ.SafeURL {
 	q := d.Query
-	q.Before = 0
-
-	return EventsURL(q)
-}
-
-func (d EventsData) pauseURL() templ.SafeURL {
-	q := d.Query
-	q.Before = d.Page.Events[0].Seq + 1
-
-	return EventsURL(q)
-}
-
-func (d EventsData) olderURL() templ.SafeURL {
-	q := d.Query
-	q.Before = d.Page.Events[len(d.Page.Events)-1].Seq
+	q.Before = seq
 
 	return EventsURL(q)
 }

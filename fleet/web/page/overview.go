@@ -304,7 +304,6 @@ func roundUp(n int) int {
 	return n
 }
 
-// bar returns the parts of a bar in proportion. The smallest part stays visible.
 func bar(parts []share) []rect {
 	total := 0
 	for _, p := range parts {

@@ -56,7 +56,6 @@ func requestDataURL(id string, run bool) templ.SafeURL {
 	return at(ofRun(run), "api", "v1", "requests", id)
 }
 
-// ofRun returns the query that selects a run request.
 func ofRun(run bool) url.Values {
 	if !run {
 		return nil

@@ -94,7 +94,6 @@ func newStep(t model.Transaction, b *budget) step {
 	return s
 }
 
-// shortDigest returns the beginning of a digest, and any other text unchanged.
 func shortDigest(text string) string {
 	if digest, is := strings.CutPrefix(text, digestWord); is && len(digest) == 64 {
 		return digestWord + digest[:12]
@@ -109,7 +108,6 @@ func (s step) detailed() bool {
 	return len(s.changes) > 0 || len(s.errors) > 0 || len(s.checks) > 0 || s.t.Source.Line > 0 || len(s.t.UnmetRequirements) > 0 || s.t.Drift != nil
 }
 
-// diffLines returns the lines of a unified diff with their classes.
 func diffLines(diff string) []line {
 	var out []line
 	for text := range strings.Lines(diff) {
@@ -372,7 +370,6 @@ func (d ManifestData) tabs() []tab {
 	return out
 }
 
-// targetOf returns the target of a key in words.
 func targetOf(key string) string {
 	t, _, err := fleet.ParseKey(key)
 	if err != nil {
