@@ -42,9 +42,9 @@ type ReconcileOptions struct {
 }
 
 // Reconcile is the only entry point for running resources. It takes the run lock of the node,
-// unless the run is read-only, and runs the graph. Without a summary, no resource
-// ran, and the error is the error of the lock or of Locked, or wraps state.ErrFormat. With a
-// summary, the error is about releasing the lock.
+// unless the run is read-only, and runs the graph. Without a summary, no resource ran, and the error
+// is the error of the lock or of Locked, or wraps state.ErrFormat. With a summary, the error is about
+// releasing the lock.
 func Reconcile(ctx context.Context, g *plan.Graph, o ReconcileOptions) (run *model.Run, err error) {
 	h := o.Env.Host
 	if o.RunID == "" {
