@@ -152,7 +152,7 @@ func (s *Supervisor) inform(ctx, running context.Context, a *Agent) {
 	}
 	defer context.AfterFunc(running, func() { s.notifySystemd(daemon.SdNotifyStopping, "STATUS=shutting down") })()
 	select {
-	case <-a.loop.started:
+	case <-a.Started():
 	case <-ctx.Done():
 		return
 	}

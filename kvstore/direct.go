@@ -95,8 +95,8 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	return m, nil
 }
 
-// Find reads the newest message of a subject or wildcard like Last, which may be a removal. found is false if there is
-// none. A message whose headers are unreadable has only a subject, and is Forged and Unreadable.
+// Find reads the newest message of a subject or wildcard like Last, which may be a removal. It returns found=false if no
+// message exists. It returns a message with unreadable headers as Forged and Unreadable, without data.
 func (s *Store) Find(ctx context.Context, stream, subject string) (m Message, found bool, err error) {
 	m, err = s.Last(ctx, stream, subject)
 	switch {

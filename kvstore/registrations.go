@@ -150,7 +150,7 @@ func (s Registrations) Services(ctx context.Context) ([]registration.Registratio
 }
 
 // Registrations returns the current registrations, the lowest priority number first. The error wraps
-// an registration.ErrInvalid for each unreadable registration. The readable ones are returned anyway.
+// a registration.ErrInvalid for each unreadable registration. The readable ones are returned anyway.
 func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) ([]Registered, error) {
 	found, problems, err := s.read(ctx, f)
 	if err != nil {
@@ -161,27 +161,27 @@ func (s Registrations) Registrations(ctx context.Context, f RegistrationFilter) 
 }
 
 // decodeRegistration decodes a registration and checks that it matches its subject, which permissions
-// guard.
-func decodeRegistration(n Names, m Message) (Registered, error) {
-	var r Registered
-	if m.Forged {
-		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, m.Refusal())
+// guard. The error wraps registration.ErrInvalid.
+func decodeRegistration(n Names, m Message) (r Registered, err error) {
+	if err = m.Refusal(); err == nil {
+		err = model.DecodeStrict(m.Data, &r.Registration)
 	}
-	if err := model.DecodeStrict(m.Data, &r.Registration); err != nil {
-		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, err)
+	var subject string
+	if err == nil {
+		subject, err = registrationSubject(n, r.Registration)
 	}
-	subject, err := registrationSubject(n, r.Registration)
 	switch {
 	case err != nil:
-		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, err)
 	case subject != m.Subject:
-		return r, fmt.Errorf("%w on %s: its subject would be %s", registration.ErrInvalid, m.Subject, subject)
+		err = fmt.Errorf("its subject would be %s", subject)
 	case r.Protocol != model.ProtocolRegistration:
-		return r, fmt.Errorf("%w on %s: the protocol is %q", registration.ErrInvalid, m.Subject, r.Protocol)
+		err = fmt.Errorf("the protocol is %q", r.Protocol)
 	case r.TTL <= 0:
-		return r, fmt.Errorf("%w on %s: the ttl is %s", registration.ErrInvalid, m.Subject, r.TTL)
+		err = fmt.Errorf("the ttl is %s", r.TTL)
+	default:
+		err = r.Validate().Err()
 	}
-	if err := r.Validate().Err(); err != nil {
+	if err != nil {
 		return r, fmt.Errorf("%w on %s: %w", registration.ErrInvalid, m.Subject, err)
 	}
 	r.size = len(m.Data)

@@ -49,17 +49,20 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	permitted, done := s.store.Denials.Permitted(ctx, To(subjects...))
 	defer func() { _ = done(nil) }()
 	var sent []jetstream.PubAckFuture
-	messages, failed := s.messages(reports)
+	var failed error
 	connections := s.store.Conn.Stats().Reconnects
-	for i, m := range messages {
-		if i > 0 && s.isCut(connections) {
-			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, nats.ErrDisconnected)
-			break
+	for i, r := range reports {
+		m, err := s.message(r)
+		if err == nil && i > 0 && s.isCut(connections) {
+			err = nats.ErrDisconnected
 		}
-		// A retry of the client would store it behind later reports.
-		future, err := s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+		var future jetstream.PubAckFuture
+		if err == nil {
+			// A retry of the client would store it behind later reports.
+			future, err = s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+		}
 		if err != nil {
-			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, err)
+			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
 			break
 		}
 		if sent = append(sent, future); i > 0 {
@@ -78,18 +81,6 @@ func (s Reports) PublishReports(ctx context.Context, reports []model.Report) (in
 	}
 
 	return len(sent), failed
-}
-
-func (s Reports) messages(reports []model.Report) (out []*nats.Msg, failed error) {
-	for _, r := range reports {
-		m, err := s.message(r)
-		if err != nil {
-			return out, fmt.Errorf("publish report %s: %w", r.ID, err)
-		}
-		out = append(out, m)
-	}
-
-	return out, nil
 }
 
 // isCut reports whether the connection was lost since it had reconnected connections times. The client

@@ -20,7 +20,7 @@ func TestDiskThatKeepsNothingIsLoggedOnce(t *testing.T) {
 	if _, err := b.Append(model.Report{Kind: model.KindRun, Outcome: model.OutcomeFailed}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.queue.store.tails[other].file.Close(); err != nil {
+	if err := b.store.tails[other].file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -34,5 +34,5 @@ func TestDiskThatKeepsNothingIsLoggedOnce(t *testing.T) {
 	if reports := b.Next(1); len(reports) > 0 {
 		t.Error("a report that is not durable is published")
 	}
-	_ = b.queue.store.close()
+	_ = b.store.close()
 }

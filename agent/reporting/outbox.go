@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,18 +34,33 @@ type OutboxOptions struct {
 	Log     *slog.Logger
 }
 
-// Outbox keeps reports in order. It is safe for concurrent use, by one process
-// at a time.
+// Outbox keeps reports in order. It is safe for concurrent use, by one process at a time. The caller of an
+// unexported method holds mu.
 type Outbox struct {
 	ready tasks.Signal
 	// due is notified when a sync is wanted.
 	due tasks.Signal
 
-	// mu guards the fields below. begun is the time of the last sync. unsynced tracks sync errors.
+	log *slog.Logger
+	// report returns the report about dropped ones.
+	report func(Lost) model.Report
+
+	// mu guards the fields below.
 	mu       sync.Mutex
-	queue    *queue
-	begun    time.Time
-	unsynced outage
+	store    *store
+	maxBytes int64
+	// waiting are the reports that are not acknowledged, in order; those that the
+	// disk did not take come last.
+	waiting []entry
+	// next is the seq of the next report, acked the last acknowledged one.
+	next, acked uint64
+	notice      notice
+	// published are the reports that the last Next returned.
+	published []uint64
+	// begun is the time of the last sync.
+	begun time.Time
+	// unwritable and unsynced track errors of writing and syncing.
+	unwritable, unsynced outage
 }
 
 // OpenOutbox opens or creates an outbox. It truncates a record that a kill left incomplete: the record
@@ -59,12 +75,14 @@ func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{ready: tasks.NewSignal(), due: tasks.NewSignal(), begun: time.Now(), unsynced: outage{log: o.Log}}
-	b.queue = &queue{store: s, maxBytes: o.MaxBytes, dropped: o.Dropped, ready: b.ready, unwritable: outage{log: o.Log}, log: o.Log}
-	if err := b.queue.load(); err != nil {
+	b := &Outbox{
+		ready: tasks.NewSignal(), due: tasks.NewSignal(), store: s, maxBytes: o.MaxBytes, report: o.Dropped, log: o.Log,
+		begun: time.Now(), unwritable: outage{log: o.Log}, unsynced: outage{log: o.Log},
+	}
+	if err := b.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox: %w", err), s.close())
 	}
-	b.queue.flush()
+	b.flush()
 	b.ready.Notify()
 
 	return b, nil
@@ -76,11 +94,20 @@ func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if seq, err = b.queue.append(r); err == nil && time.Since(b.begun) > syncEvery {
+	r.Seq = b.next
+	rec, err := encode(&r)
+	if err != nil {
+		return 0, err
+	}
+	b.next++
+	b.waiting = append(b.waiting, entry{seq: r.Seq, class: classOf(&r), size: rec.size(), memory: &rec})
+	b.flush()
+	b.trim()
+	if time.Since(b.begun) > syncEvery {
 		b.SyncSoon()
 	}
 
-	return seq, err
+	return r.Seq, nil
 }
 
 // Run makes reports durable as SyncSoon asks, until ctx ends.
@@ -104,8 +131,8 @@ func (b *Outbox) SyncSoon() { b.due.Notify() }
 func (b *Outbox) Sync() error {
 	b.mu.Lock()
 	b.begun = time.Now()
-	b.queue.flush()
-	tails := b.queue.store.unsynced()
+	b.flush()
+	tails := b.store.unsynced()
 	b.mu.Unlock()
 	for i := range tails {
 		tails[i].err = tails[i].segment.file.Sync() // even if the file was closed in the meantime
@@ -122,18 +149,31 @@ func (b *Outbox) Next(max int) []model.Report {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return b.queue.first(max)
+	reports, damaged := b.read(max)
+	if len(damaged) > 0 {
+		b.log.Error("waiting reports damaged", "reports", len(damaged), "from", damaged[0].seq, "to", damaged[len(damaged)-1].seq)
+		b.drop(func(e entry) bool {
+			_, found := slices.BinarySearchFunc(damaged, e, bySeq)
+			return found
+		})
+	}
+	b.published = b.published[:0]
+	for _, r := range reports {
+		b.published = append(b.published, r.Seq)
+	}
+
+	return b.withEvent(reports, max)
 }
 
 // Ack removes the published reports up to and including seq.
 func (b *Outbox) Ack(seq uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if seq >= b.queue.next {
+	if seq >= b.next {
 		return nil
 	}
 
-	return b.queue.ack(seq)
+	return b.ack(seq)
 }
 
 // Drop removes the reports up to seq, which no server accepts. The event about dropped reports covers
@@ -141,18 +181,20 @@ func (b *Outbox) Ack(seq uint64) error {
 func (b *Outbox) Drop(seq uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if seq <= b.queue.acked || seq >= b.queue.next {
+	if seq <= b.acked || seq >= b.next {
 		return nil
 	}
+	b.published = nil
+	b.drop(func(e entry) bool { return e.seq == seq })
 
-	return b.queue.refuse(seq)
+	return b.ack(seq)
 }
 
 // SetMaxBytes changes the bound, from the next report on.
 func (b *Outbox) SetMaxBytes(max int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue.maxBytes = max
+	b.maxBytes = max
 }
 
 // Len returns how many reports wait, those about dropped ones included.
@@ -167,7 +209,7 @@ func (b *Outbox) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return errors.Join(err, b.queue.store.close())
+	return errors.Join(err, b.store.close())
 }
 
 // syncEvery is how old a report of a long run may become before it is synced and
@@ -177,7 +219,6 @@ const syncEvery = time.Second
 // endSync records the result of a sync and notifies Ready. It ignores errors of segments that were
 // dropped, or that another sync made durable, in the interval: their files may be removed.
 func (b *Outbox) endSync(all []syncing) (err error) {
-	q := b.queue
 	defer b.ready.Notify()
 	for _, done := range all {
 		if done.err == nil {
@@ -187,8 +228,8 @@ func (b *Outbox) endSync(all []syncing) (err error) {
 		}
 	}
 	b.unsynced.note(err, "cannot sync the outbox; reports wait, will retry")
-	if q.unwritable.failing {
-		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(q.waiting)-q.written()))
+	if b.unwritable.failing {
+		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(b.waiting)-b.written()))
 	}
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
@@ -229,12 +270,8 @@ func (b *Outbox) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return b.queue.stats()
-}
-
-func (q *queue) stats() Stats {
-	s := Stats{Reports: len(q.waiting) + q.notice.count(), Bytes: q.store.bytes(), MaxBytes: q.maxBytes, Dropped: q.notice.dropped}
-	for _, e := range q.waiting[q.written():] {
+	s := Stats{Reports: len(b.waiting) + b.notice.count(), Bytes: b.store.bytes(), MaxBytes: b.maxBytes, Dropped: b.notice.dropped}
+	for _, e := range b.waiting[b.written():] {
 		s.Bytes += e.size
 	}
 

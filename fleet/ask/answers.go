@@ -3,6 +3,8 @@ package ask
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -266,4 +268,21 @@ func (r *Results) Ensured(known []model.Node) *Ensured {
 	}
 
 	return out
+}
+
+// maxMissing is how many bytes an answer may omit, because another version of muster may omit fields.
+const maxMissing = 64 << 10
+
+// DecodeAnswer decodes an answer. It rejects an answer that is much shorter than its own encoding: such an
+// answer omits fields that nodes always write, to use a lot of memory here.
+func DecodeAnswer(data []byte) (model.EnsureResponse, error) {
+	var out model.EnsureResponse
+	if err := json.Unmarshal(data, &out); err != nil {
+		return model.EnsureResponse{}, fmt.Errorf("invalid answer: %w", err)
+	}
+	if encoded, err := json.Marshal(out); err != nil || len(encoded) > 4*len(data)+maxMissing {
+		return model.EnsureResponse{}, errors.New("invalid answer: too many fields are missing")
+	}
+
+	return out, nil
 }

@@ -54,6 +54,18 @@ type Waiter struct {
 	// IsTransient, if set, reports whether the error of a poll is temporary, as in an outage. The wait then
 	// continues.
 	IsTransient func(error) bool
+	// OnOutage, if set, receives each temporary error before the wait continues.
+	OnOutage func(error)
+}
+
+// retries reports whether the wait continues after an error.
+func (w *Waiter) retries(err error) bool {
+	is := !w.Once && w.IsTransient != nil && w.IsTransient(err)
+	if is && w.OnOutage != nil {
+		w.OnOutage(err)
+	}
+
+	return is
 }
 
 // Poll calls poll until it reports true or fails, or ctx ends, and returns the last error. It continues after an error for
@@ -95,11 +107,7 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 		r.Later = map[string]map[uint64]string{}
 	}
 	var last []fleet.RolloutStatus
-	isTransient := w.IsTransient
-	if w.Once {
-		isTransient = nil
-	}
-	err := Poll(ctx, cmp.Or(w.Pause, defaultPause), isTransient, func() (bool, error) {
+	err := Poll(ctx, cmp.Or(w.Pause, defaultPause), w.retries, func() (bool, error) {
 		nodes, err := w.Nodes.Nodes(ctx)
 		if err == nil {
 			err = w.learn(ctx, r, nodes, asked)
@@ -130,7 +138,7 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 type Reached struct {
 	Rollout  fleet.Rollout
 	Statuses []fleet.RolloutStatus
-	// TimedOut is set if the wait took the whole time.
+	// TimedOut is set if the wait took the whole time, which may be 0.
 	TimedOut bool
 	// Replaced is set if another revision replaced a revision of the goal.
 	Replaced *ReplacedError
@@ -139,15 +147,13 @@ type Reached struct {
 // Reach waits like Wait until nodes run the assignments of a goal, for at most timeout; 0 polls once. It explains why nodes
 // skip an assignment.
 func (w *Waiter) Reach(ctx context.Context, b Bucket, g Goal, timeout time.Duration) (out Reached, err error) {
-	limit, isTransient := ctx, w.IsTransient
-	if w.Once = timeout <= 0; w.Once {
-		isTransient = nil // do not wait for the end of an outage
-	} else {
+	limit := ctx
+	if w.Once = timeout <= 0; !w.Once {
 		var cancel func()
 		limit, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	err = Retry(limit, isTransient, func() (err error) {
+	err = Retry(limit, w.retries, func() (err error) {
 		out.Rollout, err = g.rollout(ctx, b)
 		return err
 	})
@@ -157,12 +163,12 @@ func (w *Waiter) Reach(ctx context.Context, b Bucket, g Goal, timeout time.Durat
 	w.Later = func(ctx context.Context, key string) (map[uint64]string, error) { return Digests(ctx, b, key) }
 	w.Check = func(ctx context.Context) error { return g.replaced(ctx, b) }
 	out.Statuses, err = w.Wait(limit, out.Rollout)
-	out.TimedOut = limit.Err() != nil
+	out.TimedOut = w.Once || limit.Err() != nil
 	if errors.As(err, &out.Replaced) {
 		err = nil
 	}
 	if err == nil {
-		err = Retry(limit, isTransient, func() error { return fleet.ExplainSkipped(ctx, b.Get, out.Statuses) })
+		err = Retry(limit, w.retries, func() error { return fleet.ExplainSkipped(ctx, b.Get, out.Statuses) })
 	}
 	// If NATS does not answer at the end, the statuses are known, but perhaps not their reasons.
 	if len(out.Statuses) > 0 && (ctx.Err() != nil || w.IsTransient != nil && err != nil && w.IsTransient(err)) {

@@ -28,23 +28,17 @@ func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %v", e.Option, e
 func (e *FileError) Unwrap() error { return e.Err }
 
 // Check returns all reasons why the options are invalid, without connecting. It returns a FileError
-// for each invalid file.
-func (o Options) Check() []error {
+// for each invalid file. The client reports such a file late, never with RetryOnFailedConnect, and does
+// not name it.
+func (o Options) Check() (all []error) {
 	b, err := o.base()
 	if err == nil {
 		err = model.CheckServerURLs(b.servers)
 	}
-	all := o.checkFiles()
 	if err != nil {
-		all = append([]error{err}, all...)
+		all = append(all, err)
 	}
-
-	return all
-}
-
-// checkFiles returns a FileError for each invalid file. The client reports such a file late, never
-// with RetryOnFailedConnect, and does not name it.
-func (o Options) checkFiles() (all []error) {
+	before := len(all)
 	for _, f := range []struct {
 		option, path string
 		check        func([]byte) error
@@ -70,8 +64,8 @@ func (o Options) checkFiles() (all []error) {
 			all = append(all, &FileError{f.option, f.path, err})
 		}
 	}
-	if err := o.checkCertificate(); err != nil && len(all) == 0 {
-		all = append(all, err) // err may be about a file in all
+	if err := o.checkCertificate(); err != nil && len(all) == before {
+		all = append(all, err) // not a second error for a file
 	}
 
 	return all

@@ -143,9 +143,8 @@ func (s Client) newQuestion() question {
 	return question{n.Reply(user+unique, kvstore.AskedReply), func(node string) string { return n.Answer(user, unique, node) }}
 }
 
-// send sends requests. early is the number of messages that arrived before the server confirmed them:
-// only such a message can report "no responders" for a single request. A lost connection is no error,
-// because the requests may have reached nodes.
+// send sends requests. early is the number of messages that arrived before the server confirmed a single request. Only
+// they can report "no responders". A lost connection is not an error, because the requests may have reached nodes.
 func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err

@@ -270,6 +270,7 @@ func (v *server) respond(ctx context.Context, reply string, data []byte, problem
 		m.Header.Set(micro.ErrorHeader, strings.Join(strings.Fields(problem.Error()), " "))
 		m.Header.Set(micro.ErrorCodeHeader, codeOf(problem))
 	}
+	reconnects := v.store.Conn.Stats().Reconnects
 	if err := v.store.Conn.PublishMsg(m); err != nil {
 		v.o.Log.Warn("cannot send answer", "node", v.o.Node, "error", err)
 		return
@@ -277,17 +278,23 @@ func (v *server) respond(ctx context.Context, reply string, data []byte, problem
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.stopped {
-		v.running.Go(func() { v.confirm(ctx, m) })
+		v.running.Go(func() { v.confirm(ctx, m, reconnects) })
 	}
 }
 
 // answerTries limits how often an answer is sent again after lost connections.
 const answerTries = 3
 
-// confirm sends an answer again until the server has received it.
-func (v *server) confirm(ctx context.Context, m *nats.Msg) {
+// confirm sends an answer again until the server has received it. reconnects is the number of reconnects before the first
+// try: a later connection confirms nothing about an earlier one.
+func (v *server) confirm(ctx context.Context, m *nats.Msg, reconnects uint64) {
+	nc := v.store.Conn
 	for range answerTries {
-		if v.store.Confirm(ctx) == nil || v.store.AwaitConnection(ctx) != nil || v.store.Conn.PublishMsg(m) != nil {
+		if v.store.Confirm(ctx) == nil && nc.Stats().Reconnects == reconnects || v.store.AwaitConnection(ctx) != nil {
+			return
+		}
+		reconnects = nc.Stats().Reconnects
+		if nc.PublishMsg(m) != nil {
 			return
 		}
 	}

@@ -25,10 +25,10 @@ type resubscription struct {
 	// wait is the pause before the next reconnect. last is the time of the last reconnect.
 	wait time.Duration
 	last time.Time
-	// since is the time of the first denial, or zero if nothing is denied. logged is the time of the
+	// since is the time of the first denial, or zero without denials. logged is the time of the
 	// last log message.
 	since, logged time.Time
-	// check is the time at which a new connection would have received its denials, or zero.
+	// check is the time of the next check, or zero. By then the server has denied the subscriptions of a new connection.
 	check time.Time
 }
 

@@ -52,7 +52,7 @@ func measureReports(b *testing.B, outcome string, n int) {
 	c := config.Default("web01")
 	c.StateDir, c.FactsDir, c.NATS.Servers = filepath.Join(dir, "state"), filepath.Join(dir, "facts"), []string{srv.URL()}
 	c.Interval = model.Duration(2 * time.Second)
-	node, err := agentcmd.NewNode(ctx, resources.All(), slog.New(slog.NewTextHandler(io.Discard, nil)), c)
+	node, err := agentcmd.NewNode(ctx, c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func startAgent(t *testing.T, server, dir string) {
 	c.Groups, c.Labels = []string{"canary"}, map[string]string{"rack": "a3"}
 	c.NATS.Servers = []string{server}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	n, err := agentcmd.NewNode(ctx, resources.All(), slog.New(slog.DiscardHandler), c)
+	n, err := agentcmd.NewNode(ctx, c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func runAgent(dir, server string) error {
 	ctx := context.Background()
 	c := config.Default("web01")
 	c.StateDir, c.FactsDir, c.NATS.Servers = filepath.Join(dir, "state"), filepath.Join(dir, "facts"), []string{server}
-	n, err := agentcmd.NewNode(ctx, resources.All(), slog.New(slog.DiscardHandler), c)
+	n, err := agentcmd.NewNode(ctx, c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	if _, err := os.Lstat(c.path()); errors.Is(err, fs.ErrNotExist) {
 		c.Log.Info("no configuration file: flags, environment variables and defaults apply", "file", c.path())
 	}
-	node, err := newNode(ctx, c.Types, c.Log, level, config, c.goal)
+	node, err := NewNode(ctx, config, NodeOptions{Types: c.Types, Log: c.Log, Level: level, Goal: c.goal})
 	if err != nil {
 		return err
 	}
@@ -233,20 +233,25 @@ type Node struct {
 	closers []func() error
 }
 
-// NewNode claims the state directory and connects an agent to NATS. An unreachable server is not an error.
-func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
-	return newNode(ctx, types, log, &slog.LevelVar{}, config, status.Goal{})
+// NodeOptions configure a Node.
+type NodeOptions struct {
+	Types resource.Types
+	Log   *slog.Logger
+	// Level is the log level, which administrators can change; nil means info.
+	Level *slog.LevelVar
+	// Goal is the condition at which the agent exits.
+	Goal status.Goal
 }
 
-// newNode is NewNode with a log level that administrators can change, and a goal at which the agent exits.
-func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until status.Goal) (_ *Node, err error) {
+// NewNode claims the state directory and connects an agent to NATS. An unreachable server is not an error.
+func NewNode(ctx context.Context, config agent.Config, o NodeOptions) (_ *Node, err error) {
 	if _, err := kvstore.NewNames(config.Prefix); err != nil {
 		return nil, err
 	}
 	causes := &kvstore.LoggedCause{}
-	log = slog.New(kvstore.CauseHandler{Handler: log.Handler(), Logged: causes})
+	log := slog.New(kvstore.CauseHandler{Handler: o.Log.Handler(), Logged: causes})
 	n := &Node{log: log, connected: tasks.NewSignal(), groupsChanged: tasks.NewSignal()}
-	if n.supervisor, err = agent.NewSupervisor(ctx, config.StateDir, log, level); err != nil {
+	if n.supervisor, err = agent.NewSupervisor(ctx, config.StateDir, log, cmp.Or(o.Level, &slog.LevelVar{})); err != nil {
 		return nil, err
 	}
 	n.closers = append(n.closers, n.supervisor.Close)
@@ -273,13 +278,13 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		connection.close()
 		return nil
 	})
-	o := options(types, log, config, n.store, watcher)
-	o.GroupsChanged = func() {
+	a := options(o.Types, log, config, n.store, watcher)
+	a.GroupsChanged = func() {
 		n.nameGroups()
 		n.groupsChanged.Notify()
 	}
-	o.Supervisor, o.Connection, o.Away, o.Goal = n.supervisor, connection.shown.last, connection.whyAway, until
-	n.agent, err = agent.New(ctx, o)
+	a.Supervisor, a.Connection, a.Away, a.Goal = n.supervisor, connection.shown.last, connection.whyAway, o.Goal
+	n.agent, err = agent.New(ctx, a)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
 			err = fmt.Errorf("%w (%w)", err, state.ErrDenied)

@@ -59,7 +59,7 @@ func TestAConnectionClosedForGoodEndsTheAgent(t *testing.T) {
 	c.StateDir, c.FactsDir = filepath.Join(dir, "state"), filepath.Join(dir, "facts")
 	c.NATS.Servers, c.NATS.TLSCA = []string{"tls://" + l.Addr().String()}, authority.CA
 	var log hosttest.LogText
-	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.NewTextHandler(&log, nil)), c)
+	n, err := agentcmd.NewNode(t.Context(), c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func TestAgentMakesNoConsumer(t *testing.T) {
 
 	c := config.Default("web01")
 	c.StateDir, c.FactsDir, c.NATS.Servers = filepath.Join(dir, "state"), filepath.Join(dir, "facts"), []string{srv.URL()}
-	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.DiscardHandler), c)
+	n, err := agentcmd.NewNode(t.Context(), c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	c.StateDir, c.FactsDir = filepath.Join(dir, "state"), filepath.Join(dir, "facts")
 	c.NATS.Servers = []string{url("web01")}
 	var log hosttest.LogText
-	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), c)
+	n, err := agentcmd.NewNode(t.Context(), c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestMetricsOfAnAgent(t *testing.T) {
 	c := config.Default("web01")
 	c.StateDir, c.FactsDir, c.NATS.Servers = filepath.Join(dir, "state"), filepath.Join(dir, "facts"), []string{srv.URL()}
 	c.Metrics.Listen = "unix:" + socket
-	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.DiscardHandler), c)
+	n, err := agentcmd.NewNode(t.Context(), c, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

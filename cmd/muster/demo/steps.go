@@ -191,7 +191,7 @@ func (d *demo) startNodes(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 
-	return []string{"node " + nodeName + " reported that it started", "the dashboard shows it and the simulated nodes"}, d.awaitShown(ctx, 1+simulatedNodes)
+	return []string{"node " + nodeName + " reported that it started", fmt.Sprintf("%d simulated nodes joined", simulatedNodes), "the dashboard shows all of them"}, d.awaitShown(ctx, 1+simulatedNodes)
 }
 
 // await reads reports of the node from the stream until one matches.

@@ -412,7 +412,7 @@ func (c *queryCommand) results(ctx context.Context, store *Store, e targets.Quer
 	}
 	out := answerOf(c, m.Rows)
 	out.Warnings = append(e.Warnings(), warnings...)
-	out.Incomplete = slices.Concat(out.Incomplete, incomplete, incompleteResults(m, bounds, c.sinceAt))
+	out.Incomplete = append(append(out.Incomplete, incomplete...), incompleteResults(m, bounds, c.sinceAt)...)
 
 	return out, nil
 }

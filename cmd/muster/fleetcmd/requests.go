@@ -2,7 +2,6 @@ package fleetcmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -158,7 +157,7 @@ func (a Asker) decode(r requests.Reply) model.EnsureResponse {
 	if r.Problem != "" {
 		return model.EnsureResponse{Node: r.Node, Phase: model.EnsureFailed, Error: r.Problem}
 	}
-	decode := decodeResponse
+	decode := ask.DecodeAnswer
 	if a.Decode != nil {
 		decode = a.Decode
 	}
@@ -169,23 +168,6 @@ func (a Asker) decode(r requests.Reply) model.EnsureResponse {
 	out.Node = r.Node
 
 	return out
-}
-
-// maxMissing is how many bytes an answer may omit, because another version of muster may omit fields.
-const maxMissing = 64 << 10
-
-// decodeResponse decodes an answer. It rejects an answer that is much shorter than its own encoding: such an
-// answer omits fields that nodes always write, to use a lot of memory here.
-func decodeResponse(data []byte) (model.EnsureResponse, error) {
-	var out model.EnsureResponse
-	if err := json.Unmarshal(data, &out); err != nil {
-		return model.EnsureResponse{}, fmt.Errorf("invalid answer: %w", err)
-	}
-	if encoded, err := json.Marshal(out); err != nil || len(encoded) > 4*len(data)+maxMissing {
-		return model.EnsureResponse{}, errors.New("invalid answer: too many fields are missing")
-	}
-
-	return out, nil
 }
 
 // encoder returns an Asker.Encode: it encodes the document that expires at a time, and signs it unless signer is nil.

@@ -160,7 +160,8 @@ func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
 			w.checkStored(ctx)
 			return !w.isFailing // otherwise the agents of unreachable nodes may run
 		},
-		IsTransient: w.isTransient,
+		IsTransient: kvstore.IsOutage,
+		OnOutage:    w.sayOutage,
 		OnPoll: func(all []fleet.RolloutStatus) {
 			w.isAway = false
 			if text := w.remark(all); text != "" && !w.LeaveUnreachable {

@@ -188,7 +188,7 @@ func TestWaitExplainsAfterAnOutage(t *testing.T) {
 	said := make(remarks, 100)
 	away := newWait(said)
 	err = duringOutage(t, srv, said, func() error {
-		return assign.Retry(t.Context(), away.isTransient, func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
+		return assign.Retry(t.Context(), func(err error) bool { away.sayOutage(err); return kvstore.IsOutage(err) }, func() error { return fleet.ExplainSkipped(t.Context(), store.Get, statuses) })
 	})
 	if err != nil || len(statuses) != 1 || !strings.HasPrefix(statuses[0].Reason, "skipped: its condition is false: ") {
 		t.Errorf("%+v %v", statuses, err)
@@ -199,9 +199,8 @@ func TestWaitExplainsAfterAnOutage(t *testing.T) {
 func TestNoOutageIsWaitedForLongerThanAsked(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	away := newWait(io.Discard)
 	calls := 0
-	err := assign.Retry(ctx, away.isTransient, func() error {
+	err := assign.Retry(ctx, kvstore.IsOutage, func() error {
 		calls++
 		cancel()
 		return context.DeadlineExceeded

@@ -120,15 +120,12 @@ func (w *Wait) remark(statuses []fleet.RolloutStatus) string {
 	}
 }
 
-// isTransient reports whether an error is an outage of NATS. It prints a remark once for each outage.
-func (w *Wait) isTransient(err error) bool {
-	is := kvstore.IsOutage(err)
-	if is && !w.isAway {
+// sayOutage prints a remark once for each outage of NATS.
+func (w *Wait) sayOutage(err error) {
+	if !w.isAway {
+		w.isAway = true
 		w.say(fmt.Sprintf("NATS does not answer, still waiting (%v)", cli.Plain(err)))
 	}
-	w.isAway = is
-
-	return is
 }
 
 // isOpen reports whether a node may still run the revision.

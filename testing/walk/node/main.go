@@ -79,7 +79,7 @@ func assign(ctx context.Context, nc *nats.Conn, dir, out string) error {
 	}
 	config := config.Default(node)
 	config.StateDir, config.FactsDir, config.NATS.Servers = filepath.Join(dir, "state"), filepath.Join(dir, "facts"), []string{nc.ConnectedUrl()}
-	n, err := agentcmd.NewNode(ctx, resources.All(), slog.New(slog.DiscardHandler), config)
+	n, err := agentcmd.NewNode(ctx, config, agentcmd.NodeOptions{Types: resources.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
