@@ -37,8 +37,10 @@ type inventory struct {
 
 func newInventory(o Options, changed func()) *inventory {
 	return &inventory{
-		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience), reported: newReportedEvaluator(),
-		entries: fleet.NewAssigned(nil), blind: map[string]bool{},
+		options: o, changed: changed, selector: newTargetEvaluator(targetPatience, factsPatience, false),
+		// Expressions of nodes do not delay expressions of users, and each takes little time at long intervals.
+		reported: newTargetEvaluator(reportedPatience, reportedFactsPatience, true),
+		entries:  fleet.NewAssigned(nil), blind: map[string]bool{},
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 // ErrSlowTarget means that the evaluation of an expression takes too long.
 var ErrSlowTarget = errors.New("the target expression takes too long")
 
-// selector evaluates target expressions, one with facts and one without at a time, because any user of the
+// targetEvaluator evaluates target expressions, one with facts and one without at a time, because any user of the
 // dashboard writes expressions.
 type targetEvaluator struct {
 	plain, facts                 chan struct{}
@@ -42,17 +42,10 @@ type targetEvaluator struct {
 	byExpression map[string]targetResult
 }
 
-func newTargetEvaluator(plain, facts time.Duration) *targetEvaluator {
-	return &targetEvaluator{plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: plain, factsPatience: facts, byExpression: map[string]targetResult{}}
-}
-
-// newReportedEvaluator returns an evaluator for expressions that nodes reported. They do not delay expressions
-// of users, and each takes little time at long intervals.
-func newReportedEvaluator() *targetEvaluator {
-	s := newTargetEvaluator(reportedPatience, reportedFactsPatience)
-	s.keepsAll = true
-
-	return s
+func newTargetEvaluator(plain, facts time.Duration, keepsAll bool) *targetEvaluator {
+	return &targetEvaluator{
+		plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: plain, factsPatience: facts, keepsAll: keepsAll, byExpression: map[string]targetResult{},
+	}
 }
 
 type targetResult struct {

@@ -130,14 +130,12 @@ func (f ActionForm) back() templ.SafeURL {
 		return NodeURL(f.Target.Nodes[0])
 	case f.Target.Group != "":
 		return NodesURL(view.NodeQuery{On: "group(" + strconv.Quote(f.Target.Group) + ")"})
-	case f.Target.On != everyNode:
+	case f.Target.On != ask.EveryNode:
 		return NodesURL(view.NodeQuery{On: f.Target.On})
 	default:
 		return "/nodes"
 	}
 }
-
-const everyNode = ask.EveryNode
 
 // kindWords are the words for a kind of action: its name, the button that confirms it, and the past tense for the nodes
 // on which it succeeded.
@@ -180,7 +178,7 @@ func ofQuery(q view.NodeQuery) (t ask.Target, ok bool) {
 		on = state
 	}
 	if on == "" {
-		on = everyNode
+		on = ask.EveryNode
 	}
 
 	return ask.Target{On: on}, q.Search == ""

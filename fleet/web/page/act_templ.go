@@ -691,7 +691,7 @@ func confirmNodes(f ActionForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if f.Target.On != "" && f.Target.On != everyNode {
+		if f.Target.On != "" && f.Target.On != ask.EveryNode {
 			var templ_7745c5c3_Var29 string
 			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(plural(len(f.Match.Nodes), " matches ", " match "))
 			if templ_7745c5c3_Err != nil {
@@ -1367,7 +1367,7 @@ func plans(a ask.Action, all [][]step) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badge(ofPlan(g.Outcome)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = badge(lookOf(planLooks, g.Outcome)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

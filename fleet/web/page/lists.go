@@ -239,9 +239,6 @@ func options[T ~string](word func(T) string, values ...T) []option {
 	return out
 }
 
-// paused reports whether the page shows only events before another one, and is not updated.
-func (d EventsData) paused() bool { return d.Query.Before > 0 }
-
 func (d EventsData) filtered() bool {
 	q := d.Query
 	q.Before, q.Limit = 0, 0
@@ -257,10 +254,6 @@ func (d EventsData) beforeURL(seq uint64) templ.SafeURL {
 	return EventsURL(q)
 }
 
-func addressOf(r registration.Registration) string {
-	return Row(r.Endpoint())
-}
-
 func ttlOf(r registration.Registration) string {
 	if r.TTL == model.Never {
 		return "until withdrawn"
@@ -271,8 +264,6 @@ func ttlOf(r registration.Registration) string {
 
 // Times is a time range: from Since until before Until, zero for no bound.
 type Times struct{ Since, Until time.Time }
-
-func (t Times) isSet() bool { return t != Times{} }
 
 // AuditData is the content of the page of revisions.
 type AuditData struct {
@@ -295,13 +286,6 @@ func leftOut(more bool) string {
 	return "these are all"
 }
 
-// isKey reports whether a key is valid, and so has a history.
-func isKey(key string) bool { return model.CheckKey(key) == nil }
-
-func revisionURL(c view.ControlChange) templ.SafeURL {
-	return AuditURL(c.Key) + "#" + revisionID(c.Revision)
-}
-
 func revisionID(revision uint64) templ.SafeURL {
 	return templ.SafeURL("revision-" + strconv.FormatUint(revision, 10))
 }
@@ -319,9 +303,6 @@ func aboutURL(key string) templ.SafeURL {
 
 	return NodeURL(strings.TrimPrefix(family, "node."))
 }
-
-// isAbout reports whether a control key belongs to a node or a group. Users may write any key.
-func isAbout(key string) bool { return targetOf(key) != "" }
 
 // ManifestsData is the content of the page of all manifests.
 type ManifestsData struct {

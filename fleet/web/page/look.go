@@ -124,8 +124,6 @@ var planLooks = map[ask.Outcome]look{
 	ask.NoChange:    {"check", "ok", "No change"},
 }
 
-func ofPlan(o ask.Outcome) look { return lookOf(planLooks, o) }
-
 var changeLooks = map[view.ChangeKind]look{
 	view.ChangeRefused:  {"ban", "rejected", "Not used"},
 	view.ChangeResumed:  {"play", "ok", "Resumed"},
@@ -134,8 +132,6 @@ var changeLooks = map[view.ChangeKind]look{
 	view.ChangePaused:   {"pause", "off", "Paused"},
 	view.ChangeWritten:  {"delta", "changed", "Written"},
 }
-
-func ofChange(k view.ChangeKind) look { return lookOf(changeLooks, k) }
 
 var causeWords = map[model.Cause]string{
 	model.CauseManifest: "new revision", model.CauseDrift: "drift", model.CauseSchedule: "schedule", model.CauseEnsure: "request",

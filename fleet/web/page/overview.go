@@ -85,7 +85,7 @@ func failures(all []view.Failure, status fleet.Status) []concern {
 			more, nodes = more+1, nodes+f.Nodes
 			continue
 		}
-		out = append(out, concern{look: ofStatus(status), what: Row(f.Manifest) + " " + statusWord(status) + " on " + Count(f.Nodes, "node"), why: Row(messageFirst(f.Error)) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
+		out = append(out, concern{look: ofStatus(status), what: Row(f.Manifest) + " " + strings.ToLower(ofStatus(status).word) + " on " + Count(f.Nodes, "node"), why: Row(messageFirst(f.Error)) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
 	}
 	if more > 0 {
 		out = append(out, concern{look: ofStatus(status), what: Count(more, "more error"), why: "on " + Count(nodes, "node") + " at most, which may be among those above", url: stateURL(status)})
@@ -93,8 +93,6 @@ func failures(all []view.Failure, status fleet.Status) []concern {
 
 	return out
 }
-
-func statusWord(s fleet.Status) string { return strings.ToLower(ofStatus(s).word) }
 
 // pending returns the manifests that are pending on nodes, each with its oldest node.
 func pending(all []view.Manifest) []concern {

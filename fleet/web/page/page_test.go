@@ -303,7 +303,7 @@ func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
 func TestChangesAreCalledAsByTheCommands(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []view.ChangeKind{view.ChangeAssigned, view.ChangePaused, view.ChangeResumed, view.ChangeRemoved, view.ChangeWritten} {
-		if got := ofChange(kind).word; !strings.EqualFold(got, string(kind)) {
+		if got := lookOf(changeLooks, kind).word; !strings.EqualFold(got, string(kind)) {
 			t.Errorf("%s is called %s", kind, got)
 		}
 	}

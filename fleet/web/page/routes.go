@@ -80,8 +80,6 @@ func runURL(node, id string) templ.SafeURL { return at(nil, "runs", node, id) }
 // AuditURL returns the page of the history of an assignment.
 func AuditURL(key string) templ.SafeURL { return at(nil, "audit", key) }
 
-func auditSearchURL(text string) templ.SafeURL { return at(values("q", text), "audit") }
-
 func stateURL(state fleet.Status) templ.SafeURL {
 	return at(values("state", string(state)), "nodes")
 }
