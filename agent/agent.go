@@ -322,19 +322,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	work, kill := context.WithCancelCause(hard)
 	defer kill(nil)
 	last := a.loop.set.Memory()
-	var taken error
-	supervised, unsupervise := context.WithCancel(context.WithoutCancel(ctx))
-	var supervising sync.WaitGroup
-	defer supervising.Wait()
-	defer unsupervise()
-	if s := a.supervisor; s != nil {
-		supervising.Go(func() {
-			if taken = s.run(supervised, a); taken != nil {
-				end()
-			}
-		})
-		supervising.Go(func() { s.inform(supervised, ctx, a) })
-	}
+	unsupervise := a.supervise(ctx, end)
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
 	all.Go(func() {
@@ -374,10 +362,33 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Wait()
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
-	unsupervise()
-	supervising.Wait()
+	taken := unsupervise()
 
 	return errors.Join(a.loop.goal.Err(a.loop.result), a.outbox.Close(), taken)
+}
+
+// supervise runs the supervisor until stop is called, also after ctx ended. It calls end if another agent takes the
+// state directory, and stop returns the error.
+func (a *Agent) supervise(ctx context.Context, end func()) (stop func() error) {
+	s := a.supervisor
+	if s == nil {
+		return func() error { return nil }
+	}
+	supervised, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var all sync.WaitGroup
+	var taken error
+	all.Go(func() {
+		if taken = s.run(supervised, a); taken != nil {
+			end()
+		}
+	})
+	all.Go(func() { s.inform(supervised, ctx, a) })
+
+	return func() error {
+		cancel()
+		all.Wait()
+		return taken
+	}
 }
 
 // killLate aborts the work when it takes longer than the shutdown timeout after ctx ended.
