@@ -56,7 +56,7 @@ func triedElsewhere() []elsewhere {
 		{"plan-large", "answers a preview with 256 KiB of empty transactions", "fleet serve stores tens of megabytes for each",
 			[]string{"fleet/ask.TestPlansAreBounded", "fleet/ask.TestShortPlansFillNoMemory"}},
 		{"answer-empty", "answers a request with 340,000 empty runs or changes", "fleet serve or a command uses 70 MiB for 1 MiB",
-			[]string{"cmd/muster/fleetcmd.TestShortAnswersFillNoMemory"}},
+			[]string{"fleet/ask.TestShortAnswersFillNoMemory"}},
 		{"answer-unasked", "sees a request to another node, and answers under its name", "it is listed in the results, or is awaited",
 			[]string{"fleet/ask.TestNodesThatWereNotAsked", "fleet/ask.TestACancelSaysNothingOfNodes"}},
 		{"report-future", "reports more than 50,000 events with future times", "the history of its node omits actions of operators",

@@ -99,6 +99,7 @@ var manifests = []struct {
 	{"no resources", "muster:\n  resources: []\n", true},
 	{"empty sections", "data:\nhierarchy:\noverrides:\nmuster:\n", true},
 	{"settings", "muster:\n  fail_on_error: true\n  pre_message: 1\n  post_message: x\n  resources_jet_file: ''\n", true},
+	{"a limit", "muster:\n  limit: 30\n", true},
 	{"a setting by expression", "muster:\n  fail_on_error: ${ 1 == 1 }\n", true},
 	{"a mode without quotes", list("file", "/etc/motd: {owner: 0, group: 0, mode: 0644}"), true},
 	{"a number for a text", list("gadget", "zsh: {ensure: 1.10, text: 5}"), true},
@@ -161,6 +162,7 @@ var manifests = []struct {
 	{"an order of mappings", "hierarchy: {order: [{a: b}]}\nmuster:\n", false},
 	{"a Jet file that is a list", "muster:\n  resources_jet_file: [x.jet]\n", false},
 	{"a message that is a list", "muster:\n  pre_message: [a]\n", false},
+	{"a negative limit", "muster:\n  limit: -1\n", false},
 	{"a setting that is none", "muster:\n  fail_on_error: {}\n", false},
 }
 

@@ -43,10 +43,13 @@ func section(types resource.Types) *jsonschema.Schema {
 	}
 	stop := orNull(b.orExpression(&jsonschema.Schema{Type: "boolean"})...)
 	stop.Description = "Stop at the first resource that fails"
+	limit := orNull(b.orExpression(&jsonschema.Schema{Type: "integer", Minimum: "0", Default: 0})...)
+	limit.Description = "The most changes that an agent makes a minute; 0 for any number"
 
 	return object("Settings and resources",
 		field{"fail_on_error", stop},
 		field{"flapping", flapping()},
+		field{"limit", limit},
 		field{"pre_message", message("Shown before the run")},
 		field{"post_message", message("Shown after the run")},
 		field{"resources_jet_file", message("Path of a Jet template, with [[ ]], that renders the list of resources instead")},
