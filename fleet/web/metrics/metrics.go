@@ -42,7 +42,7 @@ type Metrics struct {
 
 // New returns the metrics of a fleet.
 func New(s Sources) *Metrics {
-	return &Metrics{sources: s, families: families(), names: telemetry.LabelValues{}}
+	return &Metrics{sources: s, families: families, names: telemetry.LabelValues{}}
 }
 
 // Handler returns the handler of scrapes.
