@@ -236,6 +236,8 @@ const (
 	RouteLogLevel = "/v1/log-level"
 )
 
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
 // maxBody is the maximum size of a request body.
 const maxBody = 1 << 10
 
@@ -250,9 +252,9 @@ func (s *Supervisor) routes(a *Agent) http.Handler {
 	mux.HandleFunc("GET "+RouteLogLevel, func(w http.ResponseWriter, _ *http.Request) { answer(w, LogLevel{levelName(s.level)}) })
 	mux.HandleFunc("PUT "+RouteLogLevel, func(w http.ResponseWriter, r *http.Request) {
 		var to LogLevel
-		var level slog.Level
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&to)
-		if err != nil || level.UnmarshalText([]byte(to.Level)) != nil || levelName(level) != to.Level {
+		level, isLevel := levels[to.Level]
+		if err != nil || !isLevel {
 			http.Error(w, "the log level is one of debug, info, warn and error", http.StatusBadRequest)
 			return
 		}

@@ -1,6 +1,10 @@
 package agent
 
 import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
@@ -21,6 +25,20 @@ func TestStatusLine(t *testing.T) {
 	} {
 		if got := statusLine(s); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestLogLevelOfTheSocket: only the four levels of the flag are levels.
+func TestLogLevelOfTheSocket(t *testing.T) {
+	t.Parallel()
+	s := &Supervisor{level: new(slog.LevelVar), log: slog.New(slog.DiscardHandler)}
+	routes := s.routes(nil)
+	for name, want := range map[string]int{"debug": http.StatusOK, "error": http.StatusOK, "error+100": http.StatusBadRequest, "WARN": http.StatusBadRequest, "": http.StatusBadRequest} {
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, httptest.NewRequest(http.MethodPut, RouteLogLevel, strings.NewReader(`{"level":"`+name+`"}`)))
+		if w.Code != want {
+			t.Errorf("%q: %d, want %d", name, w.Code, want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (b Nodes) put(ctx context.Context, what, node string, subject func(Names, s
 	}
 	if err == nil {
 		if err = b.store.Sizes.Check(b.stream, what, data); err != nil {
-			err = fmt.Errorf("%w: have fewer %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names.Run("fleet init"))
+			err = fmt.Errorf("%w: reduce the %s, or an operator raises the bound with `%s --state-max SIZE`", err, what, b.store.Names.Run("fleet init"))
 		}
 	}
 	if err == nil {

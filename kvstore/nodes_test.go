@@ -139,7 +139,7 @@ func TestStateAndFactsAreBounded(t *testing.T) {
 	srv, store := kvtest.New(t)
 	big := model.Facts{"big": strings.Repeat("x", 600<<10)}
 	err := store.PutFacts(t.Context(), "web01", big)
-	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "facts has 614410 bytes, the stream KV_MUSTER_NODES accepts 523264: have fewer facts, or an operator raises the bound with `muster fleet init --state-max SIZE`") {
+	if !errors.Is(err, model.ErrTooLarge) || !strings.Contains(err.Error(), "facts has 614410 bytes, the stream KV_MUSTER_NODES accepts 523264: reduce the facts, or an operator raises the bound with `muster fleet init --state-max SIZE`") {
 		t.Errorf("put facts = %v", err)
 	}
 	if most := kvstore.NewNodes(store.Store).MaxMessage(); most >= 512<<10 || most < 500<<10 {

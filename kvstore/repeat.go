@@ -24,7 +24,7 @@ const (
 	repeatSoon = 250 * time.Millisecond
 	// hangsFor is how long a server counts as hung after a read that only a repeated request answered.
 	hangsFor = time.Minute
-	// publishTimeout is how long a message may take to be stored: the election of a leader takes up to 9 c.
+	// publishTimeout is how long a message may take to be stored: the election of a leader takes up to 9 s.
 	publishTimeout = 12 * time.Second
 )
 

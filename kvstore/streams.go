@@ -332,13 +332,12 @@ func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSi
 	}
 }
 
-// Listing describes a stream according to its leader: the creation time, the last sequence, the number
-// of messages, and the subjects that match a filter.
+// Listing describes a stream according to its leader: the creation time, the first and the last
+// sequence, and the subjects that match a filter. The first sequence of an empty stream is above the last.
 type Listing struct {
-	Created  time.Time
-	Last     uint64
-	Messages uint64
-	Subjects map[string]bool
+	Created     time.Time
+	First, Last uint64
+	Subjects    map[string]bool
 }
 
 // Subjects lists the subjects of a stream that match a filter, including those with only a removal.
@@ -365,7 +364,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 			return failed(err)
 		}
 		if out.Created.IsZero() {
-			out.Created, out.Last, out.Messages = info.Created, info.State.LastSeq, info.State.Msgs
+			out.Created, out.First, out.Last = info.Created, info.State.FirstSeq, info.State.LastSeq
 		}
 		if !info.Created.Equal(out.Created) {
 			return failed(errors.New("the stream was recreated during the list, try again"))

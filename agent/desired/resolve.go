@@ -135,7 +135,7 @@ func (t *turn) refresh(ctx context.Context, u *unit) bool {
 		u.stale = t.handleInvalid(ctx, u, u.active.Entry, err)
 		return false
 	}
-	u.refreshed(fresh)
+	t.refreshed(ctx, u, fresh)
 
 	return true
 }

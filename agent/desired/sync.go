@@ -278,9 +278,7 @@ func (t *turn) activate(ctx context.Context) {
 		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
 		if u.setActive(v) {
 			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
-			for _, w := range v.Resolution.Warnings {
-				t.o.Log.WarnContext(ctx, "manifest", "key", u.key, "revision", v.Entry.Revision, "warning", w.Error())
-			}
+			t.warn(ctx, u, nil)
 		}
 	}
 	for _, u := range was {

@@ -178,8 +178,21 @@ func (u *unit) setActive(v *Version) bool {
 	return true
 }
 
-func (u *unit) refreshed(fresh *Resolution) {
+// warn logs the warnings of the active version unless they are the logged ones.
+func (t *turn) warn(ctx context.Context, u *unit, logged model.Problems) {
+	found := u.active.Resolution.Warnings
+	if found.Error() == logged.Error() {
+		return
+	}
+	for _, w := range found {
+		t.o.Log.WarnContext(ctx, "manifest", "key", u.key, "revision", u.active.Entry.Revision, "warning", w.Error())
+	}
+}
+
+func (t *turn) refreshed(ctx context.Context, u *unit, fresh *Resolution) {
+	logged := u.active.Resolution.Warnings
 	u.active.Resolution = fresh
+	t.warn(ctx, u, logged)
 	if !u.stale.isZero() {
 		u.stale = reason{}
 		u.retry.clear()

@@ -111,10 +111,11 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	if err != nil {
 		return err
 	}
-	if empty && listed.Messages == 0 {
+	if empty && listed.First > l.last {
 		l.keepAll(ctx, p, known)
 		return nil
 	}
+	l.last = max(l.last, listed.Last)
 	changed := p.newest != markOf(newest) || newest.Sequence == 0
 	p.newest = markOf(newest)
 	if changed {
@@ -163,8 +164,8 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 	return keys
 }
 
-// keepAll keeps the entries of a family because the bucket is empty. Every deletion leaves a marker,
-// so nobody removed the assignments.
+// keepAll keeps the entries of a family because the bucket lost all its messages. Every deletion leaves
+// a marker, so nobody removed the assignments.
 func (l *loop) keepAll(ctx context.Context, p *part, known map[string]held) {
 	p.newest, p.gone = mark{}, nil
 	for key, h := range known {

@@ -28,6 +28,9 @@ type loop struct {
 	parts parts
 	// missing holds the active keys that the bucket lacks.
 	missing missing
+	// last is the last sequence of the bucket at the latest comparison. A bucket without messages up to
+	// last lost its content.
+	last uint64
 	// kept logs the active keys that the bucket lacks.
 	kept telemetry.RateLimitedLog
 	// completed reports whether a family became complete since the last wake.

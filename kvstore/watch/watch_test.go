@@ -396,6 +396,33 @@ func TestOnlyKeyOfANodeIsPurged(t *testing.T) {
 	}
 }
 
+// TestRefilledBucketUnassignsNothing: an operator who restores an emptied bucket pushes the keys one by one.
+func TestRefilledBucketUnassignsNothing(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	put := func(key string) {
+		t.Helper()
+		if _, err := store.Put(t.Context(), key, []byte("one")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("node.web01.motd")
+	put("node.web02.motd")
+	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: time.Millisecond})
+	w.Has(t, "node.web01.motd=one")
+	purge(t, srv, ">")
+	put("node.web02.motd")
+	w.Keeps(t, "node.web01.motd")
+	audits := map[time.Time]bool{}
+	kvtest.Eventually(t, "12 audits", func() (bool, string) {
+		_, state := w.Entries()
+		audits[state.At] = true
+
+		return len(audits) > 12, fmt.Sprint(len(audits))
+	})
+	w.Has(t, "node.web01.motd=one")
+}
+
 func TestWatchStartsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 

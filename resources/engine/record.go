@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"

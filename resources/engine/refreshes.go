@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/model"
-
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-
 	"github.com/musterfleet/muster/resources/resource"
 )
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-
 	"github.com/musterfleet/muster/resources/resource"
 )
 
