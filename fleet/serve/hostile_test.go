@@ -111,3 +111,46 @@ func TestHostileNodes(t *testing.T) {
 		t.Error("the metrics have what a node said")
 	}
 }
+
+// TestFarTimes checks that the API serves nodes and runs with times outside the years 0 to 9999.
+func TestFarTimes(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	s := serveFleet(t, kvtest.Bind(t, srv), access.Options{})
+	if _, err := store.Put(t.Context(), "group.all.motd", []byte("muster: {resources: []}")); err != nil {
+		t.Fatal(err)
+	}
+	for node, text := range map[string]string{"late": "9999-12-31T23:59:59-12:00", "early": "0000-01-01T00:00:00+12:00"} {
+		far, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := ksuid.New().String()
+		summary := runOf(t, node, run, model.OutcomeFailed, 2)
+		if summary.Data, err = json.Marshal(model.Run{RunID: run, Manifest: summary.Manifest, Started: far, Duration: time.Hour, Counts: model.Counts{Total: 3}}); err != nil {
+			t.Fatal(err)
+		}
+		send(t, store, transactionOf(t, node, run, model.Transaction{Type: "file", Name: "/etc/motd", Timestamp: far}, model.OutcomeFailed, 1), summary)
+		state := model.NodeState{
+			Node: node, Started: far, At: far, Groups: []string{}, Paused: &model.Paused{Until: far, At: far},
+			Flapping: []model.FlappingState{{Manifest: "group.all.motd", Resource: model.Ref{Type: "file", Name: "/etc/motd"}, Since: far}},
+			Manifests: map[string]model.ManifestState{"group.all.motd": {
+				Revision: 1, Outcome: model.OutcomeFailed, At: far, SeenAt: far, FailedSince: far, Ran: &model.RanRevision{Revision: 1, At: far},
+			}},
+		}
+		if err := store.PutState(t.Context(), state, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		kvtest.Eventually(t, "the node and its run are known", func() (bool, string) {
+			text := s.text("api/v1/runs?node=" + node)
+			return strings.Contains(text, run) && strings.Contains(s.text("api/v1/nodes"), `"`+node+`"`), text
+		})
+		if text := s.text("api/v1/nodes/" + node); strings.Contains(text, "unreadable") {
+			t.Errorf("node %s: %s", node, text)
+		}
+		for _, path := range []string{"overview", "runs", "nodes/" + node + "/runs/" + run, "events", "manifests"} {
+			var anything any
+			s.get(path, &anything)
+		}
+	}
+}

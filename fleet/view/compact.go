@@ -22,8 +22,25 @@ const (
 	maxReason = 2000
 )
 
-// compact limits the texts of a node and takes ownership of it. A node with too many groups, labels or rejected control
-// documents is unreadable: it loses these and its manifests.
+// earliest and latest limit the times that nodes choose. JSON cannot represent years before 0 or after 9999.
+var earliest, latest = time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// nodeTime returns a time that a node chose in UTC, limited to the years 1678 to 2261. A zero time stays zero.
+func nodeTime(t time.Time) time.Time {
+	switch {
+	case t.IsZero():
+		return time.Time{}
+	case t.Before(earliest):
+		return earliest
+	case t.After(latest):
+		return latest
+	default:
+		return t.UTC()
+	}
+}
+
+// compact limits the texts and the times of a node and takes ownership of it. A node with too many groups, labels or rejected
+// control documents is unreadable: it loses these and its manifests.
 func compact(n model.Node) model.Node {
 	if problem := excess(&n); problem != "" {
 		n.Unreadable, n.Manifests = problem, nil
@@ -34,9 +51,14 @@ func compact(n model.Node) model.Node {
 	if n.Paused != nil {
 		p := *n.Paused
 		p.By, p.Reason, p.From = cutText(p.By, maxWord), cutText(p.Reason, maxReason), cutText(p.From, maxWord)
+		p.Until, p.At = nodeTime(p.Until), nodeTime(p.At)
 		n.Paused = &p
 	}
+	n.Started, n.At = nodeTime(n.Started), nodeTime(n.At)
 	n.Flapping = n.Flapping[:min(len(n.Flapping), model.MaxFlapping)]
+	for at := range n.Flapping {
+		n.Flapping[at].Since = nodeTime(n.Flapping[at].Since)
+	}
 	for _, groups := range [][]string{n.Groups, n.UnreadGroups} {
 		for at, g := range groups {
 			groups[at] = cutText(g, maxWord)
@@ -49,9 +71,11 @@ func compact(n model.Node) model.Node {
 	}
 	for key, m := range n.Manifests {
 		m.Digest, m.Error, m.Late = cutText(m.Digest, maxWord), cutText(m.Error, maxReason), cutText(m.Late, maxReason)
+		m.At, m.SeenAt, m.FailedSince = nodeTime(m.At), nodeTime(m.SeenAt), nodeTime(m.FailedSince)
 		if m.Ran != nil {
 			ran := *m.Ran
 			ran.Digest, ran.Outcome = cutText(ran.Digest, maxWord), model.Outcome(cutText(string(ran.Outcome), maxWord))
+			ran.At = nodeTime(ran.At)
 			m.Ran = &ran
 		}
 		n.Manifests[key] = m
@@ -120,7 +144,7 @@ type sharedState struct {
 func compactManifests(all map[string]model.ManifestState) []manifestState {
 	out := make([]manifestState, 0, len(all))
 	for key, m := range all {
-		at := m.At.UTC()
+		at := m.At
 		m.At = time.Time{}
 		out = append(out, manifestState{at, unique.Make(sharedState{key, m})})
 	}

@@ -128,7 +128,7 @@ func asOf(r targets.Result, run *model.Run) (now targets.Result, holds bool) {
 		return r, false
 	default:
 		return targets.Result{
-			Node: r.Node, Time: run.Started.Add(run.Duration), Manifest: r.Manifest, Revision: r.Revision, Type: r.Type, Name: r.Name, Resource: r.Resource, Provider: r.Provider,
+			Node: r.Node, Time: nodeTime(run.Started.Add(run.Duration)), Manifest: r.Manifest, Revision: r.Revision, Type: r.Type, Name: r.Name, Resource: r.Resource, Provider: r.Provider,
 			Alias: r.Alias, Outcome: string(model.OutcomeStable), Cause: string(run.Cause), RunID: run.RunID, Noop: run.Noop,
 		}, true
 	}

@@ -51,7 +51,7 @@ func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
 		RunID: t.RunID, Node: t.Node, Manifest: t.Manifest, Revision: envelope.Revision, Cause: t.Cause, Retry: r.Retry, Outcome: t.Outcome,
-		Started: r.Started.UTC(), Duration: max(r.Duration, 0), Counts: r.Counts,
+		Started: nodeTime(r.Started), Duration: max(r.Duration, 0), Counts: r.Counts,
 	}
 	if len(r.Errors) > 0 {
 		t.run.Error = firstLine(r.Errors[0], maxText)

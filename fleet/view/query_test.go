@@ -197,6 +197,17 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
+// TestCurrentAfterFarRun checks that a run that ends after the year 9999 gives results with a time that JSON can represent.
+func TestCurrentAfterFarRun(t *testing.T) {
+	t.Parallel()
+	var current view.CurrentResults
+	current.AddResult(targets.Result{Node: "web01", Manifest: "group.web.site", RunID: "r1", Resource: "file#b", Time: queryNow})
+	current.AddRun("web01", model.Run{RunID: "r2", Manifest: "group.web.site", Started: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), Duration: time.Hour, Counts: model.Counts{Total: 1}})
+	if _, err := json.Marshal(current.Rows()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOfReport: a transaction's report as a result; other reports are an error.
 func TestOfReport(t *testing.T) {
 	t.Parallel()
