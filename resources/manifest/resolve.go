@@ -129,7 +129,7 @@ func (b *build) settings(ctx context.Context, doc *Document) {
 		PostMessage string         `json:"post_message"`
 	}{Flapping: model.DefaultFlapping}
 	r := resolver{scope: b.scope}
-	known := document.Value{Kind: document.Map}
+	known, off := document.Value{Kind: document.Map}, false
 	for _, e := range doc.settings.Entries {
 		e.Value, _ = r.value(ctx, e.Value)
 		yes, isBool := document.ParseBool(e.Value.Text)
@@ -139,8 +139,8 @@ func (b *build) settings(ctx context.Context, doc *Document) {
 			r.problems.Add(e.Value.Pos, "", "`%s` must be known before the run", e.Key)
 		case e.Value.Secret && strings.HasSuffix(e.Key, "_message"):
 			r.problems.Add(e.Value.Pos, "", "`%s` cannot hold a secret, because it is shown", e.Key)
-		case e.Key == "flapping" && isBool && !yes: // off
-			out.Flapping = model.Flapping{}
+		case e.Key == "flapping" && isBool && !yes:
+			out.Flapping, off = model.Flapping{}, true
 		default:
 			known.Entries = append(known.Entries, e)
 		}
@@ -148,10 +148,10 @@ func (b *build) settings(ctx context.Context, doc *Document) {
 	hints := map[string]string{"flapping": "write off, or {repairs: 5, within: 1m}", "limit": "the most changes a minute, or 0 for any number"}
 	var d document.Decoder
 	d.Document(known, &out)
-	if n := out.Flapping.Repairs; out.Flapping != (model.Flapping{}) && (n < 1 || n > maxRepairs) {
+	if n := out.Flapping.Repairs; !off && (n < 1 || n > maxRepairs) {
 		d.Problems.Add(d.Positions["flapping.repairs"], "write `flapping: off` for no limit", "`flapping.repairs` must be a number from 1 to %d", maxRepairs)
 	}
-	if t := out.Flapping.Within.Std(); out.Flapping != (model.Flapping{}) && (t < time.Second || t > 24*time.Hour) {
+	if t := out.Flapping.Within.Std(); !off && (t < time.Second || t > 24*time.Hour) {
 		d.Problems.Add(d.Positions["flapping.within"], "for example 1m", "`flapping.within` must be a duration from 1s to 24h")
 	}
 	if out.Limit < 0 {

@@ -74,6 +74,7 @@ func TestResourceProblems(t *testing.T) {
 		"flapping list":        {"muster: {flapping: [1]}\n", "m.yaml:1:20: `flapping` must be a mapping, not a list (write off, or {repairs: 5, within: 1m})"},
 		"flapping key":         {"muster: {flapping: {repair: 1}}\n", "m.yaml:1:21: unknown key `repair` in `flapping` (did you mean `repairs`?)"},
 		"flapping repairs":     {"muster: {flapping: {repairs: 0}}\n", "m.yaml:1:30: `flapping.repairs` must be a number from 1 to 100 (write `flapping: off` for no limit)"},
+		"flapping zero":        {"muster: {flapping: {repairs: 0, within: 0s}}\n", lines("m.yaml:1:30: `flapping.repairs` must be a number from 1 to 100 (write `flapping: off` for no limit)", "m.yaml:1:41: `flapping.within` must be a duration from 1s to 24h (for example 1m)")},
 		"flapping within":      {"muster: {flapping: {within: 5}}\n", "m.yaml:1:29: `flapping.within`: invalid duration \"5\", write it with its unit, for example 30s or 5m"},
 		"flapping too long":    {"muster: {flapping: {within: 48h}}\n", "m.yaml:1:29: `flapping.within` must be a duration from 1s to 24h (for example 1m)"},
 		"message list":         {"muster: {pre_message: [a]}\n", "m.yaml:1:23: `pre_message` must be a string, not a list"},

@@ -86,6 +86,7 @@ const (
 	kindWritten  = "written"  // a file of the function write
 	kindCalls    = "calls"    // the calls without an answer, as JSON: start the child again
 	kindError    = "error"    // the reason for a failure
+	kindEnd      = "end"      // all files are complete
 
 	recordKind   = "MUSTER.kind"
 	recordSecret = "MUSTER.secret"
@@ -107,14 +108,15 @@ type child struct {
 	secret bool
 	// missing are the calls without an answer.
 	missing []call
-	// files and bytes count the files so far, and their sizes.
-	files, bytes int
+	// sizes are the sizes of the files so far by name, and bytes is their sum.
+	sizes map[string]int
+	bytes int
 }
 
 // RenderMain renders the templates of a request, writes a tar of the files, and ends the process. It is the
 // child process: a template that renders itself overflows the stack, which ends the process.
 func RenderMain(in io.Reader, out io.Writer) {
-	c := &child{texts: map[string]string{}, tar: tar.NewWriter(out)}
+	c := &child{texts: map[string]string{}, sizes: map[string]int{}, tar: tar.NewWriter(out)}
 	err := contain()
 	if err == nil {
 		err = json.NewDecoder(in).Decode(&c.request)
@@ -125,7 +127,7 @@ func RenderMain(in io.Reader, out io.Writer) {
 	c.exit(err)
 }
 
-// exit writes the missing calls or the error, if any, and ends the process.
+// exit writes the last entry, and ends the process: the missing calls, the error or the end.
 func (c *child) exit(err error) {
 	switch {
 	case len(c.missing) > 0:
@@ -133,6 +135,8 @@ func (c *child) exit(err error) {
 		err = c.emit(kindCalls, kindCalls, string(calls))
 	case err != nil:
 		err = c.emit(kindError, kindError, err.Error())
+	default:
+		err = c.emit(kindEnd, kindEnd, "")
 	}
 	if errors.Join(err, c.tar.Close()) != nil {
 		os.Exit(1)
@@ -307,14 +311,16 @@ func (c *child) include(name string, dot any) (string, error) {
 	return c.one(path, dot)
 }
 
-// add writes a file to the tar. It returns an error if the files exceed the limits.
+// add writes a file to the tar. It returns an error if the files exceed the limits. A file that is written again
+// counts once.
 func (c *child) add(kind, name, content string) error {
 	by := c.request.Source[c.current].Name
-	c.files, c.bytes = c.files+1, c.bytes+len(content)
+	c.bytes += len(content) - c.sizes[name]
+	c.sizes[name] = len(content)
 	switch {
 	case c.bytes > maxBytes:
 		return fmt.Errorf("%s: the templates yield more than %d bytes in all files", by, maxBytes)
-	case c.files > maxFiles:
+	case len(c.sizes) > maxFiles:
 		return fmt.Errorf("%s: the templates yield more than %d files", by, maxFiles)
 	default:
 		return c.emit(kind, name, content)

@@ -328,6 +328,18 @@ func TestWriteMakesDirectories(t *testing.T) {
 	}
 }
 
+// TestWriteAgain checks that a file that a template writes again counts once for the limits.
+func TestWriteAgain(t *testing.T) {
+	for engine, text := range map[string]string{
+		"jet": `[[ x := repeat("x", 9000000) ]][[ range i := ints(0, 20) ]][[ write("w", x) ]][[ end ]][[ write("w", "last") ]]`,
+		"go":  `{{ $x := repeat 9000000 "x" }}{{ range until 20 }}{{ write "w" $x }}{{ end }}{{ write "w" "last" }}`,
+	} {
+		s := newSubject(t, put("src/f", text), "engine", engine)
+		check(t, s.apply())
+		has("out", "f", "", "w", "last")(t, s.dir)
+	}
+}
+
 func TestThousandTemplates(t *testing.T) {
 	for engine, text := range map[string]string{"jet": "[[ Data.name ]] [[ lookup(\"x\") ]]", "go": `{{ .Data.name }} {{ lookup "x" }}`} {
 		s := newSubject(t, func(t *testing.T, dir string) {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -56,9 +57,10 @@ type rendering struct {
 	// failed are the errors of functions.
 	failed []error
 
-	// The result of the last start of the child: files, calls without an answer, an error, and the index
-	// of the next template.
+	// The result of the last start of the child: files, the indexes of written files by name, calls without an
+	// answer, an error, and the index of the next template.
 	files   []file
+	written map[string]int
 	calls   []call
 	problem string
 	next    int
@@ -125,15 +127,23 @@ func (r *rendering) start(ctx context.Context, request request) error {
 	if err != nil {
 		return err
 	}
-	var output bytes.Buffer
+	// The pipe keeps only the last content of a file that is written often.
+	output, stdout := io.Pipe()
+	var received error
+	var receiving sync.WaitGroup
+	receiving.Go(func() {
+		received = r.receive(tar.NewReader(output))
+		_, _ = io.Copy(io.Discard, output) // the child must not block
+	})
 	result, err := r.env.Host.Run(ctx, command.Command{
 		// This runs the same program even if its file was replaced.
 		Argv: []string{"/proc/self/exe", "--log-level=error", RenderCommand},
-		Dir:  "/", Stdin: bytes.NewReader(input), Stdout: &output, Tied: true, OnlyEnv: true,
+		Dir:  "/", Stdin: bytes.NewReader(input), Stdout: stdout, Tied: true, OnlyEnv: true,
 		// GORACE saves the race detector a second at the end.
 		Env: []string{"GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
 	})
-	received := r.receive(tar.NewReader(&output))
+	stdout.Close()
+	receiving.Wait()
 	switch {
 	case err != nil:
 		return fmt.Errorf("could not render the templates: %w", err)
@@ -146,13 +156,13 @@ func (r *rendering) start(ctx context.Context, request request) error {
 	}
 }
 
-// receive reads the tar of the child.
+// receive reads the tar of the child. A tar without its last entry is an error.
 func (r *rendering) receive(in *tar.Reader) error {
-	r.files, r.calls, r.problem, r.next = nil, nil, "", 0
+	r.files, r.written, r.calls, r.problem, r.next = nil, map[string]int{}, nil, "", 0
 	for {
 		header, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return io.ErrUnexpectedEOF
 		}
 		if err != nil {
 			return err
@@ -176,16 +186,21 @@ func (r *rendering) receive(in *tar.Reader) error {
 			r.files, r.next = append(r.files, f), r.next+1
 		case kindWritten:
 			f.mode, f.written = writtenMode, true
+			if at, again := r.written[name]; again {
+				r.files[at] = f
+				continue
+			}
+			r.written[name] = len(r.files)
 			r.files = append(r.files, f)
 		case kindCalls:
-			err = json.Unmarshal(content, &r.calls)
+			return json.Unmarshal(content, &r.calls)
 		case kindError:
 			r.problem = string(content)
+			return nil
+		case kindEnd:
+			return nil
 		default:
-			err = fmt.Errorf("invalid entry %q", name)
-		}
-		if err != nil {
-			return err
+			return fmt.Errorf("invalid entry %q", name)
 		}
 	}
 }
@@ -284,15 +299,13 @@ func ended(result command.Result, received error) error {
 	}
 }
 
-// result returns the files, with the last content of a file that was written twice. Two other files with the
-// same path are an error, and so is a file that is a directory of another file.
+// result returns the files. Two files with the same path are an error, and so is a file that is a directory of
+// another file.
 func (r *rendering) result() ([]file, error) {
-	slices.Reverse(r.files)
-	slices.SortStableFunc(r.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	files := slices.CompactFunc(r.files, func(a, b file) bool { return a.path == b.path && a.written && b.written })
+	slices.SortFunc(r.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	given := map[string]bool{}
-	for i, f := range files {
-		files[i].secret = r.secret[f.by]
+	for i, f := range r.files {
+		r.files[i].secret = r.secret[f.by]
 		name := []byte(strings.TrimPrefix(f.path, r.spec.Name+"/"))
 		if f.written && r.flows && !slices.ContainsFunc(r.source, func(s sourceFile) bool { return bytes.Contains(s.Text, name) }) {
 			return nil, errSecretPath
@@ -308,7 +321,7 @@ func (r *rendering) result() ([]file, error) {
 		given[f.path] = true
 	}
 
-	return slices.DeleteFunc(files, func(f file) bool {
+	return slices.DeleteFunc(r.files, func(f file) bool {
 		return r.spec.SkipEmpty && !f.written && strings.TrimSpace(string(f.content)) == ""
 	}), nil
 }

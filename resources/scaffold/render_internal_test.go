@@ -9,7 +9,7 @@ import (
 )
 
 // TestReceive checks that muster accepts only local names and files within the limit from the child,
-// and detects an incomplete file.
+// and detects a child that ended before its last entry.
 func TestReceive(t *testing.T) {
 	type entry struct {
 		kind, name string
@@ -20,7 +20,9 @@ func TestReceive(t *testing.T) {
 		files   int
 		want    string
 	}{
-		"complete":        {[]entry{{kindRendered, "a", 1}, {kindWritten, "d/b", 1}}, 2, ""},
+		"complete":        {[]entry{{kindRendered, "a", 1}, {kindWritten, "d/b", 1}, {kindEnd, "end", 0}}, 2, ""},
+		"written again":   {[]entry{{kindWritten, "b", 1}, {kindWritten, "b", 1}, {kindEnd, "end", 0}}, 1, ""},
+		"no last entry":   {[]entry{{kindRendered, "a", 1}}, 1, "unexpected EOF"},
 		"above":           {[]entry{{kindWritten, "../b", 1}}, 0, `invalid entry "../b"`},
 		"absolute":        {[]entry{{kindWritten, "/etc/b", 1}}, 0, `invalid entry "/etc/b"`},
 		"above, deeper":   {[]entry{{kindWritten, "a/../../b", 1}}, 0, `invalid entry "a/../../b"`},

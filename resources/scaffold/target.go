@@ -162,9 +162,10 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	is, digest := f.before.Kind == files.File, ""
 	// A file of another size differs. Reading a huge file would take hours.
 	if is && (f.before.Size <= maxBytes || f.before.Size == int64(len(f.content))) {
-		if digest, _, err = t.env.Host.Compare(ctx, f.before); err != nil {
+		if digest, err = t.digest(ctx, f); err != nil {
 			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
 		}
+		is = f.before.Kind == files.File
 	}
 	commands := t.spec.PostCommands(f.path)
 	if digest != "" && len(commands) > 0 && t.past.Files[f.path] == pastOf(*f, commands, digest, f.before) {
@@ -184,6 +185,17 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	}
 
 	return out, nil
+}
+
+// digest returns the digest of an observed file. If the file was removed since, it observes the path again
+// and returns no digest.
+func (t *target) digest(ctx context.Context, f *file) (string, error) {
+	digest, _, err := t.env.Host.Compare(ctx, f.before)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", t.look(f)
+	}
+
+	return digest, err
 }
 
 // look observes the path of a file, and records obstacles.

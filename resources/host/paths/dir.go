@@ -58,14 +58,12 @@ func (d *Dir) Sync() error {
 	sync := func() error { return unix.Fsync(fd) }
 	err := Retry(sync)
 	if err == unix.EBADF { // open without read permission
-		f, err := d.Readable()
-		if err != nil {
-			return err
+		f, openErr := d.Readable()
+		if openErr != nil {
+			return openErr
 		}
 		defer f.Close()
 		fd = int(f.Fd())
-	}
-	if err == unix.EBADF {
 		err = Retry(sync)
 	}
 	if err == nil || err == unix.EINVAL {

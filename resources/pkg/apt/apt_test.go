@@ -240,3 +240,18 @@ func FuzzVersionCmp(f *testing.F) {
 	f.Add("1.0a", "1.0-")
 	pkgtest.FuzzVersions(f, New())
 }
+
+// TestSourcesChanged checks that an unreadable directory of repositories is an error, and a missing
+// one is not.
+func TestSourcesChanged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if _, err := sourcesChanged(file); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sourcesChanged(file); err == nil {
+		t.Error("no error for a file")
+	}
+}

@@ -40,7 +40,7 @@ func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pk
 			if name := readAsModifier(err, requests); name != "" {
 				return nil, missing(ctx, env, name, refresh)
 			}
-			return nil, withProviders(ctx, env, err)
+			return nil, p.withProviders(ctx, env, err)
 		}
 		lines = append(lines, more...)
 	}
@@ -87,12 +87,12 @@ func readAsModifier(err error, requests []pkg.Request) string {
 
 // withProviders replaces the error about a missing version of a virtual package by an error with the
 // providers.
-func withProviders(ctx context.Context, env resource.Env, err error) error {
+func (p *Provider) withProviders(ctx context.Context, env resource.Env, err error) error {
 	var f *pkg.Failure
 	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrNoVersion) || len(f.Packages) != 1 {
 		return err
 	}
-	candidates, failed := (*Provider)(nil).Candidates(ctx, env, f.Packages, "")
+	candidates, failed := p.Candidates(ctx, env, f.Packages, "")
 	if failed != nil || candidates[f.Packages[0]] != "" {
 		return err
 	}

@@ -2,7 +2,9 @@ package apt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -260,7 +262,11 @@ func (p *Provider) Refresh(ctx context.Context, env resource.Env, maxAge time.Du
 	if err != nil {
 		return err
 	}
-	at, sources := model.LaterTime(at, listsChanged()), sourcesChanged()
+	sources, err := sourcesChanged(sourcesDir)
+	if err != nil {
+		return err
+	}
+	at = model.LaterTime(at, listsChanged())
 	if time.Since(at) <= maxAge && !sources.After(at) {
 		return nil
 	}
@@ -286,11 +292,18 @@ type failure struct {
 	at  time.Time
 }
 
-// sourcesChanged returns the time of the last change of the repository files.
-func sourcesChanged() time.Time {
-	files, _ := filepath.Glob(sourcesDir + "/*")
+// sourcesChanged returns the time of the last change of the repository files, with the files in dir.
+func sourcesChanged(dir string) (time.Time, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, err
+	}
+	paths := []string{sourcesFile, dir}
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
 
-	return lastChanged(append(files, sourcesFile, sourcesDir)...)
+	return lastChanged(paths...), nil
 }
 
 // listsChanged returns when the lists last changed, the zero time for no lists.
