@@ -97,3 +97,18 @@ func TestLogSaysItOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestWarningsOfChangedFacts: facts change the text of a warning, so the log gets the new one.
+func TestWarningsOfChangedFacts(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.a", "muster:\n  resources:\n    - exec:\n        - /bin/true: {command: \"/bin/true {{ lookup('facts.role') }}\", refresh_only: true}\n")
+		n.after(time.Hour)
+		before := strings.Count(n.log.String(), "stays one argument")
+		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "web and db"} })
+		n.after(2 * time.Hour)
+		if got := strings.Count(n.log.String(), "stays one argument"); before != 0 || got != 1 {
+			t.Errorf("%d warnings before, %d after:\n%s", before, got, n.log.String())
+		}
+	})
+}

@@ -135,7 +135,7 @@ func (t *turn) refresh(ctx context.Context, u *unit) bool {
 		u.stale = t.handleInvalid(ctx, u, u.active.Entry, err)
 		return false
 	}
-	t.refreshed(ctx, u, fresh)
+	u.refreshed(ctx, t.o.Log, fresh)
 
 	return true
 }

@@ -301,7 +301,7 @@ func (s *Set) Resolved(v *Version, fresh *Resolution, err error) {
 			t.result.Changed = true
 		default:
 			t.result.Changed = t.result.Changed || !u.stale.isZero()
-			t.refreshed(ctx, u, fresh)
+			u.refreshed(ctx, t.o.Log, fresh)
 		}
 	})
 }

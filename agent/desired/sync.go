@@ -278,7 +278,7 @@ func (t *turn) activate(ctx context.Context) {
 		applied := u.record.Applied == v.sum && u.record.Good != nil && u.record.Good.Revision == v.Entry.Revision
 		if u.setActive(v) {
 			t.result.Activated = append(t.result.Activated, Activation{u.key, applied})
-			t.warn(ctx, u, nil)
+			u.warn(ctx, t.o.Log, nil)
 		}
 	}
 	for _, u := range was {

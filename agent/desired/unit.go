@@ -179,20 +179,20 @@ func (u *unit) setActive(v *Version) bool {
 }
 
 // warn logs the warnings of the active version unless they are the logged ones.
-func (t *turn) warn(ctx context.Context, u *unit, logged model.Problems) {
+func (u *unit) warn(ctx context.Context, log *slog.Logger, logged model.Problems) {
 	found := u.active.Resolution.Warnings
 	if found.Error() == logged.Error() {
 		return
 	}
 	for _, w := range found {
-		t.o.Log.WarnContext(ctx, "manifest", "key", u.key, "revision", u.active.Entry.Revision, "warning", w.Error())
+		log.WarnContext(ctx, "manifest", "key", u.key, "revision", u.active.Entry.Revision, "warning", w.Error())
 	}
 }
 
-func (t *turn) refreshed(ctx context.Context, u *unit, fresh *Resolution) {
+func (u *unit) refreshed(ctx context.Context, log *slog.Logger, fresh *Resolution) {
 	logged := u.active.Resolution.Warnings
 	u.active.Resolution = fresh
-	t.warn(ctx, u, logged)
+	u.warn(ctx, log, logged)
 	if !u.stale.isZero() {
 		u.stale = reason{}
 		u.retry.clear()
