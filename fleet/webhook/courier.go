@@ -140,8 +140,8 @@ type Courier struct {
 	// share limits the reports of each node; leftOut counts the reports that exceeded it.
 	share   *Shares
 	leftOut int
-	// overTimer clears the warning about leftOut, lateTimer the one about the age of the report that is being sent.
-	overTimer, lateTimer *time.Timer
+	// overNotice is the warning about leftOut, lateNotice the one about the age of the current report.
+	overNotice, lateNotice notice
 	// warned is set after the first warning about an invalid report.
 	warned bool
 }
@@ -165,10 +165,7 @@ func (c *Courier) locate(ctx context.Context) {
 // Deliver sends reports until ctx ends or they cannot be read.
 func (c *Courier) Deliver(ctx context.Context) error {
 	c.locate(ctx)
-	defer func() {
-		stop(c.lateTimer)
-		c.inTime()
-	}()
+	defer func() { c.lateNotice.change(c.inTime, 0, nil) }()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, model.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -293,17 +290,18 @@ func hold(ctx context.Context, d model.ReportDelivery, wait time.Duration) error
 
 // begin shows the age of the report that is sent next.
 func (c *Courier) begin(stored time.Time) {
-	stop(c.lateTimer)
-	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
-	if age := time.Since(stored); age > c.late {
-		c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: the current report was stored %d min ago", c.sender.Name, int(age.Minutes())))
-	} else {
-		c.Show.Clear(c.aboutLate())
-	}
+	c.lateNotice.change(func() {
+		c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = stored })
+		if age := time.Since(stored); age > c.late {
+			c.Show.Warning(c.aboutLate(), fmt.Sprintf("webhook %s is behind: the current report was stored %d min ago", c.sender.Name, int(age.Minutes())))
+		} else {
+			c.Show.Clear(c.aboutLate())
+		}
+	}, 0, nil)
 }
 
 // end records the end of a report. The warning stays until the next report, which this or another server may send.
-func (c *Courier) end() { c.lateTimer = time.AfterFunc(c.idle, c.inTime) }
+func (c *Courier) end() { c.lateNotice.change(func() {}, c.idle, c.inTime) }
 
 func (c *Courier) inTime() {
 	c.figures.Change(c.sender.Name, func(f *Counts) { f.Sending = time.Time{} })
@@ -320,14 +318,39 @@ func (c *Courier) overShare(ctx context.Context, d model.ReportDelivery, n int) 
 	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
 	about := c.About() + " share"
 	text := fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, time.Now().Local().Format(model.TimeFormat))
-	c.Show.Warning(about, text)
-	stop(c.overTimer)
-	c.overTimer = time.AfterFunc(noticeFor, func() { c.Show.Clear(about) })
+	c.overNotice.change(func() { c.Show.Warning(about, text) }, noticeFor, func() { c.Show.Clear(about) })
 }
 
-func stop(t *time.Timer) {
-	if t != nil {
-		t.Stop()
+// notice changes a warning now, and again later unless another change comes first.
+type notice struct {
+	mu sync.Mutex
+	// changes counts changes. A timer that has already fired must not undo a later change.
+	changes int
+	timer   *time.Timer
+}
+
+// change calls now, and calls later after a wait. If later is nil, it only calls now.
+func (n *notice) change(now func(), wait time.Duration, later func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	n.changes++
+	now()
+	if later == nil {
+		return
+	}
+	change := n.changes
+	n.timer = time.AfterFunc(wait, func() { n.end(change, later) })
+}
+
+// end calls later unless another change came.
+func (n *notice) end(change int, later func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.changes == change {
+		later()
 	}
 }
 

@@ -141,3 +141,23 @@ func TestTriesOfRefusedReportsCount(t *testing.T) {
 		return got.Sent == 1 && got.Refused == 2 && got.OverShare == 3, fmt.Sprintf("%+v", got)
 	})
 }
+
+// TestNoticeOutlivesEarlierTimer checks that a timer of an earlier change clears nothing, even if it has already fired.
+func TestNoticeOutlivesEarlierTimer(t *testing.T) {
+	t.Parallel()
+	n, show := &notice{}, &shown{now: map[string]string{}}
+	remove := func() { show.Clear("share") }
+	replace := func(during time.Duration, text string) {
+		n.change(func() { show.Warning("share", text) }, during, remove)
+	}
+	replace(time.Hour, "1 report")
+	replace(time.Hour, "2 reports")
+	if n.end(1, remove); show.text("share") != "2 reports" {
+		t.Errorf("shown %q", show.now)
+	}
+	if n.end(2, remove); show.text("share") != "" {
+		t.Errorf("shown %q", show.now)
+	}
+	replace(time.Nanosecond, "3 reports")
+	kvtest.Eventually(t, "the notice is cleared", func() (bool, string) { return show.text("share") == "", show.text("share") })
+}
