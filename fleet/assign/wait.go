@@ -98,8 +98,8 @@ func Retry(ctx context.Context, isTransient func(error) bool, f func() error) er
 }
 
 // Wait waits until every target of the rollout runs its revision or a later one, no further change is
-// possible, or ctx ends, and returns the last statuses. It returns the error of a poll. A temporary error
-// counts only if no poll succeeded.
+// possible, or ctx ends, and returns the last statuses. It returns the error of a poll. When
+// ctx ends after a successful poll, it returns no error except a *ReplacedError.
 func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStatus, error) {
 	asked, reached := map[revisionOf]bool{}, map[string]bool{}
 	r.Later = maps.Clone(r.Later)
@@ -127,7 +127,7 @@ func (w *Waiter) Wait(ctx context.Context, r fleet.Rollout) ([]fleet.RolloutStat
 
 		return w.isSettled(ctx, last, reached) || w.Once, nil
 	})
-	if ctx.Err() != nil && last != nil {
+	if _, isReplaced := errors.AsType[*ReplacedError](err); !isReplaced && ctx.Err() != nil && last != nil {
 		err = nil
 	}
 
@@ -164,6 +164,9 @@ func (w *Waiter) Reach(ctx context.Context, b Bucket, g Goal, timeout time.Durat
 	w.Check = func(ctx context.Context) error { return g.replaced(ctx, b) }
 	out.Statuses, err = w.Wait(limit, out.Rollout)
 	out.TimedOut = w.Once || limit.Err() != nil
+	if err == nil && ctx.Err() == nil && slices.ContainsFunc(out.Statuses, isLate) { // the revision may have been replaced since the last poll
+		err = Retry(limit, w.retries, func() error { return g.replaced(ctx, b) })
+	}
 	if errors.As(err, &out.Replaced) {
 		err = nil
 	}
@@ -176,6 +179,11 @@ func (w *Waiter) Reach(ctx context.Context, b Bucket, g Goal, timeout time.Durat
 	}
 
 	return out, err
+}
+
+// isLate reports whether a node does not run the desired revision.
+func isLate(s fleet.RolloutStatus) bool {
+	return s.Status != fleet.StatusUpToDate || s.Current != s.Desired
 }
 
 // isSettled reports whether each status is final until another push. It adds the reachable nodes to reached.

@@ -235,3 +235,47 @@ func TestWaitEnds(t *testing.T) {
 		}
 	})
 }
+
+// replacedBucket returns revision 7 of an assignment once, then revision 8.
+type replacedBucket struct{ gets int }
+
+func (b *replacedBucket) List(context.Context, ...string) ([]model.Entry, error) {
+	return []model.Entry{{Key: "group.all.motd", Name: "motd", Revision: 7, Value: []byte("a")}}, nil
+}
+
+func (b *replacedBucket) Get(context.Context, string) (model.Entry, error) {
+	b.gets++
+	return model.Entry{Key: "group.all.motd", Revision: uint64(6 + min(b.gets, 2))}, nil
+}
+
+func (b *replacedBucket) History(context.Context, string) ([]model.Entry, error) {
+	return []model.Entry{{Key: "group.all.motd", Revision: 7, Value: []byte("a")}, {Key: "group.all.motd", Revision: 8, Value: []byte("b")}}, nil
+}
+
+// TestReachReportsLateReplacement checks that Reach finds a revision that was replaced after the last poll.
+func TestReachReportsLateReplacement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		web := model.Node{NodeState: model.NodeState{Node: "web01", Groups: []string{"all"}}}
+		w := assign.Waiter{Nodes: &lister{states: [][]model.Node{{web}}}, Pause: time.Hour}
+		goal := assign.Goal{Name: "motd", Keys: []string{"group.all.motd"}, Revisions: map[string]uint64{"group.all.motd": 7}, InForce: true}
+		got, err := w.Reach(t.Context(), &replacedBucket{}, goal, time.Minute)
+		if err != nil || !got.TimedOut || got.Replaced == nil || got.Replaced.By.Revision != 8 {
+			t.Errorf("%+v %v", got, err)
+		}
+	})
+}
+
+// TestWaitReportsReplacementAtTimeout checks that Wait returns a replacement that it finds as the time ends.
+func TestWaitReportsReplacementAtTimeout(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	web := model.Node{NodeState: model.NodeState{Node: "web01", Groups: []string{"all"}}}
+	w := assign.Waiter{Nodes: &lister{states: [][]model.Node{{web}}}, Check: func(context.Context) error {
+		cancel()
+		return &assign.ReplacedError{Revision: 7}
+	}}
+	if _, err := w.Wait(ctx, rolloutOfAll); !errors.As(err, new(*assign.ReplacedError)) {
+		t.Error(err)
+	}
+}
