@@ -271,7 +271,8 @@ const (
 	ChangeRefused  ChangeKind = "refused"
 )
 
-// ControlChange describes a revision of a control key or an assignment.
+// ControlChange describes a revision of a control key or an assignment. The OpenAPI document contains the name, and uses
+// Change for model.Change.
 type ControlChange struct {
 	Key      string     `json:"key"`
 	Revision uint64     `json:"revision"`

@@ -321,7 +321,7 @@ func (c *Courier) overShare(ctx context.Context, d model.ReportDelivery, n int) 
 	c.overNotice.change(func() { c.Show.Warning(about, text) }, noticeFor, func() { c.Show.Clear(about) })
 }
 
-// notice changes a warning now, and again later unless another change comes first.
+// notice shows a warning and clears it after a wait. A newer warning cancels the wait.
 type notice struct {
 	mu sync.Mutex
 	// changes counts changes. A timer that has already fired must not undo a later change.
