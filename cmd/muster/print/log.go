@@ -164,7 +164,7 @@ func NewServiceLogger(w io.Writer, format string, level slog.Leveler) *slog.Logg
 	case format == "json":
 		return NewLogger(w, format, level)
 	case w != io.Writer(os.Stderr) || err != nil || !is:
-		lines.timed = os.Getenv("JOURNAL_STREAM") == ""
+		lines.timed = true
 		return slog.New(lines)
 	default:
 		return slog.New(&journalHandler{lines: lines, send: journal.Send})
