@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go"
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/fleet/view"
@@ -60,6 +61,34 @@ func TestWatchShowsChanges(t *testing.T) {
 	})
 	if !errors.Is(err, isFull) || totals[0] != 1 {
 		t.Errorf("%v, after %v", err, totals)
+	}
+}
+
+// deniedAssignments returns an error instead of the assignments.
+type deniedAssignments struct{ Assignments }
+
+func (deniedAssignments) List(context.Context, ...string) ([]model.Entry, error) {
+	return nil, model.ErrNotPermitted
+}
+
+// TestWatchEnds tests that Watch returns the error of the first list, and the error of a closed connection.
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer cancel()
+	log := slog.New(slog.DiscardHandler)
+	denied := storeOf(store)
+	denied.Assignments = deniedAssignments{denied.Assignments}
+	if err := Watch(ctx, denied, "1.0.0", log, func(view.Summary) error { return nil }); !errors.Is(err, model.ErrNotPermitted) {
+		t.Errorf("without permission: %v", err)
+	}
+	err := Watch(ctx, storeOf(store), "1.0.0", log, func(view.Summary) error {
+		store.Conn.Close()
+		return nil
+	})
+	if !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("after the connection closed: %v", err)
 	}
 }
 

@@ -84,9 +84,16 @@ const (
 	agePause  = 10 * time.Second
 )
 
-// Watch calls show with the overview of a fleet, and again after changes, until ctx ends or show returns an error. It
-// reads no reports. It returns the cause of the end.
+// Watch calls show with the overview of a fleet, and again after changes, until ctx ends, show returns an error or the
+// connection is closed. It reads no reports. It returns the cause of the end, or the error of the first list of nodes or
+// assignments.
 func Watch(ctx context.Context, store Store, version string, log *slog.Logger, show func(view.Summary) error) error {
+	_, nodesErr := store.Nodes.Nodes(ctx)
+	_, assignmentsErr := store.Assignments.List(ctx)
+	if err := cmp.Or(nodesErr, assignmentsErr); err != nil {
+		return err
+	}
+
 	return restart(log, func(*recreatedError) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		var showing sync.WaitGroup
@@ -97,9 +104,19 @@ func Watch(ctx context.Context, store Store, version string, log *slog.Logger, s
 		feed.omitsReports = true
 		showing.Go(func() { model.Run(ctx) })
 		showing.Go(func() { stop(showChanges(ctx, model, show)) })
+		showing.Go(func() { stop(awaitClose(ctx, store.Connection)) })
 
 		return feed.run(ctx)
 	})
+}
+
+// awaitClose returns the error of a closed connection, or the error of ctx when it ends.
+func awaitClose(ctx context.Context, c Connection) error {
+	for {
+		if err := cmp.Or(c.AwaitConnection(ctx), pause(ctx, awayPause)); err != nil {
+			return err
+		}
+	}
 }
 
 // showChanges calls show with each overview of a view that knows all nodes, until ctx ends or show returns an error.
