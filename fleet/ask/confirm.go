@@ -115,8 +115,8 @@ func Update(all []*Confirmation, began time.Time, state func(node string) (model
 // pollInterval is the minimum pause between two reads of the nodes.
 const pollInterval = 300 * time.Millisecond
 
-// Await reads the nodes until no confirmation is pending or ctx ends, which is no error. onPending is called with the
-// pending nodes after each read.
+// Await reads the nodes until no confirmation is pending or ctx ends, which is no error. It calls onPending
+// with the pending nodes after each read, unless there are none.
 func Await(ctx context.Context, all []*Confirmation, nodes assign.NodeLister, onPending func(nodes []string)) error {
 	began := time.Now()
 	err := assign.Poll(ctx, pollInterval, nil, func() (bool, error) {
@@ -129,7 +129,9 @@ func Await(ctx context.Context, all []*Confirmation, nodes assign.NodeLister, on
 			states[n.Node] = n
 		}
 		pending := Update(all, began, func(name string) (model.Node, bool) { n, is := states[name]; return n, is }, nil)
-		onPending(pending)
+		if len(pending) > 0 {
+			onPending(pending)
+		}
 
 		return len(pending) == 0, nil
 	})

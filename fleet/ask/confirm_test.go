@@ -71,3 +71,12 @@ func TestAwaitReturnsErrors(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestAwaitCallsOnPendingForPendingNodes calls Await without a pending node.
+func TestAwaitCallsOnPendingForPendingNodes(t *testing.T) {
+	t.Parallel()
+	none := lister(func() ([]model.Node, error) { return nil, nil })
+	if err := ask.Await(t.Context(), nil, none, func(names []string) { t.Errorf("called with %v", names) }); err != nil {
+		t.Error(err)
+	}
+}

@@ -226,7 +226,19 @@ type Conflict struct {
 	Nodes []string
 }
 
-// Conflicts compares a push with the assignments of InForceBeside. It skips resources that only a node can resolve.
+// CompareError reports an active assignment that cannot be read to compare it with a push.
+type CompareError struct {
+	InForce
+	Err error
+}
+
+func (e *CompareError) Error() string { return fmt.Sprintf("cannot compare with %s: %v", e.Key, e.Err) }
+
+// Unwrap returns the error of the read.
+func (e *CompareError) Unwrap() error { return e.Err }
+
+// Conflicts compares a push with the assignments of InForceBeside. It skips resources that only a node can resolve. It
+// returns a *CompareError if an assignment cannot be read.
 func (push Push) Conflicts(ctx context.Context, b Bucket, types resource.Types, nodes []model.Node) ([]Conflict, error) {
 	var out []Conflict
 	for _, met := range push.InForceBeside(nodes) {
@@ -235,7 +247,7 @@ func (push Push) Conflicts(ctx context.Context, b Bucket, types resource.Types, 
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot compare with %s, which %d nodes run: %w", met.Key, len(met.Nodes), err)
+			return nil, &CompareError{met, err}
 		}
 		claims := plan.Claims{}
 		claims.Add(met.Key, declaredBy(ctx, e, types))

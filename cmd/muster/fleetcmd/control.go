@@ -236,6 +236,9 @@ func (c *controlCommand) await(ctx context.Context, found opened, all []*written
 			nodes = append(nodes, &one.Nodes[k])
 		}
 	}
+	if len(nodes) == 0 {
+		return nil
+	}
 	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	line := c.Print.Progress()

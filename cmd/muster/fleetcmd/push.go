@@ -345,8 +345,11 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *Store, push assign.
 		return nil
 	}
 	conflicts, err := push.Conflicts(ctx, s, c.Types, nodes)
+	if unread, is := errors.AsType[*assign.CompareError](err); is {
+		return fmt.Errorf("cannot compare with %s, which is active on %s: %w\nto push without this check, add --despite-conflicts", unread.Key, print.Some(unread.Nodes, "see muster fleet nodes"), unread.Err)
+	}
 	if err != nil {
-		return fmt.Errorf("%w\nto push without this check, add --despite-conflicts", err)
+		return err
 	}
 	var problems model.Problems
 	for _, one := range conflicts {
