@@ -233,12 +233,16 @@ func (s Assignments) History(ctx context.Context, key string) ([]model.Entry, er
 	return all, nil
 }
 
-// Audit returns at most most revisions of all keys, newest first, and reports whether the bucket has more. It includes
-// removals and invalid keys. Entries have no values, terms and digests. The bucket stores 16 revisions of each key. If
-// more revisions exist, one node or group gets a quarter of the result unless the others cannot fill the rest. So a user
-// with write access to one cannot hide changes to the others.
+// Latest returns at most most revisions of all keys, newest first, and reports whether the bucket has more. It includes
+// removals and invalid keys. Entries have no values, terms and digests. The bucket stores 16 revisions of each key.
+func (s Assignments) Latest(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
+	return s.newest(ctx, most, false, true)
+}
+
+// Audit returns the newest revisions like Latest. If more revisions exist, one node or group gets a quarter of the result
+// unless the others cannot fill the rest. So a user with write access to one cannot hide changes to the others.
 func (s Assignments) Audit(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
-	return s.newest(ctx, most, true)
+	return s.newest(ctx, most, true, true)
 }
 
 // Lost returns the keys that the bucket lost, of keys with the revisions that reachable nodes run: the bucket has neither

@@ -56,6 +56,22 @@ func TestAuditHasRemovals(t *testing.T) {
 	}
 }
 
+// TestLatestIgnoresFamilies: Latest returns the newest revisions, also if all belong to one group.
+func TestLatestIgnoresFamilies(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	assignments := kvstore.NewAssignments(store.Store)
+	for _, key := range []string{"node.a.old", "node.b.old", "node.c.old", "group.web.a", "group.web.b", "group.web.c", "group.web.d"} {
+		if _, err := assignments.Put(t.Context(), key, []byte("muster: {}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, more, err := assignments.Latest(t.Context(), 4)
+	if err != nil || !more || len(all) != 4 || all[0].Key != "group.web.d" || all[3].Key != "group.web.a" {
+		t.Errorf("%v, %t, %v", all, more, err)
+	}
+}
+
 // TestAuditBehindAFlood: many assignments to one group, or many manifests, hide no assignments to others. The
 // result reports that there are more.
 func TestAuditBehindAFlood(t *testing.T) {

@@ -180,10 +180,10 @@ const (
 
 var errTooMuch = errors.New("too much to look at")
 
-// newest returns at most most revisions, newest first, and reports whether the bucket may have more. One
+// newest returns at most most revisions, newest first, and reports whether the bucket may have more. With isShared, one
 // family gets a quarter of the result unless the other families cannot fill the rest. So a user with write access to one
 // family cannot hide changes to the others.
-func (b bucket) newest(ctx context.Context, most int, headersOnly bool) (all []model.Entry, more bool, err error) {
+func (b bucket) newest(ctx context.Context, most int, isShared, headersOnly bool) (all []model.Entry, more bool, err error) {
 	last, err := b.store.Last(ctx, b.stream, b.subject)
 	if errors.Is(err, model.ErrNotFound) {
 		return nil, false, nil
@@ -191,10 +191,11 @@ func (b bucket) newest(ctx context.Context, most int, headersOnly bool) (all []m
 	if err != nil {
 		return nil, false, err
 	}
+	isEnough := func() bool { return !isShared && len(all) > most || isShared && fillsQuota(all, most) }
 	// The bucket may have dropped most revisions, so each window is wider than the previous one. When a window
 	// holds too much, the search continues inside it with smaller windows and ignores older revisions.
 	to, window, by, end, size := last.Sequence+1, uint64(max(most, 1)), uint64(widenWindow), uint64(1), 0
-	for to > end && len(all) < searchRevisions*most && size < searchBytes && !fillsQuota(all, most) {
+	for to > end && len(all) < searchRevisions*most && size < searchBytes && !isEnough() {
 		window = min(window, to-end)
 		older, bytes, err := b.between(ctx, to-window, to, searchRevisions*most-len(all), searchBytes-size, headersOnly)
 		switch {
@@ -209,6 +210,9 @@ func (b bucket) newest(ctx context.Context, most int, headersOnly bool) (all []m
 	}
 	more = to > 1 || len(all) > most
 	slices.Reverse(all)
+	if !isShared {
+		return all[:min(len(all), most)], more, nil
+	}
 
 	return ShareByFamily(all, most, entryFamily), more, nil
 }

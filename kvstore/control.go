@@ -93,7 +93,7 @@ func (b Control) Changes(ctx context.Context, most int) (all []model.Entry, more
 		return nil, false, err
 	}
 
-	return b.newest(ctx, most, false)
+	return b.newest(ctx, most, true, false)
 }
 
 // Follow yields the newest revision of each control key, oldest first, and then each new revision

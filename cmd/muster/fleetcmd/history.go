@@ -248,7 +248,15 @@ type ofFleetDocument struct {
 // ofFleet shows the newest changes of all assignments, pauses, labels and groups, like the audit page of the
 // dashboard.
 func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
-	assigned, moreAssigned, err := kvstore.NewAssignments(store.KV).Audit(ctx, maxChanges)
+	// Without --limit every changed node and group is shown: many changes of one of them do not displace the
+	// others.
+	isShared := !c.Given("limit") && len(c.groups) == 0
+	read, most := kvstore.NewAssignments(store.KV).Audit, maxChanges
+	isLimit := !isShared && c.readsUpToLimit()
+	if isLimit {
+		read, most = kvstore.NewAssignments(store.KV).Latest, c.limit
+	}
+	assigned, moreAssigned, err := read(ctx, most)
 	if err != nil {
 		return err
 	}
@@ -260,21 +268,28 @@ func (c *historyCommand) ofFleet(ctx context.Context, store *Store) error {
 	if err := c.warnUnknown(ctx, store, changes); err != nil {
 		return err
 	}
-	// Without --limit every changed node and group is shown: many changes of one of them do not displace the
-	// others.
-	isShared := !c.Given("limit") && len(c.groups) == 0
 	all, before := c.newest(selectEvents(c, slices.DeleteFunc(changes, func(change view.ControlChange) bool { return !c.selects(change) }), timeOf, authorOf), isShared)
 	doc := ofFleetDocument{Changes: all, isLimited: before > 0, isShared: isShared}
 	for _, read := range []struct {
 		what    string
 		entries []model.Entry
 		more    bool
-	}{{"assignments", assigned, moreAssigned}, {"pauses, labels and groups", written, moreWritten}} {
-		if count := len(read.entries); read.more && count > 0 && read.entries[count-1].Time.After(c.from) && (c.limit == 0 || len(all) < c.limit) {
+		// isLimit: the command reads only --limit entries.
+		isLimit bool
+	}{{"assignments", assigned, moreAssigned, isLimit}, {"pauses, labels and groups", written, moreWritten, false}} {
+		count := len(read.entries)
+		if !read.more || count == 0 || !read.entries[count-1].Time.After(c.from) {
+			continue
+		}
+		doc.More = true
+		switch {
+		case read.isLimit:
+			doc.isLimited = true
+		case c.limit == 0 || len(all) < c.limit:
 			doc.Incomplete = append(doc.Incomplete, onlyLast(read.what, count))
 		}
 	}
-	doc.More = doc.isLimited || len(doc.Incomplete) > 0
+	doc.More = doc.More || doc.isLimited
 
 	return c.showChanges(doc)
 }
@@ -295,6 +310,11 @@ func (c *historyCommand) newest(changes []view.ControlChange, isShared bool) (sh
 	slices.Reverse(shown)
 
 	return shown, more
+}
+
+// readsUpToLimit reports whether the newest --limit assignments are enough, because no filter drops any of them.
+func (c *historyCommand) readsUpToLimit() bool {
+	return c.limit > 0 && c.limit < maxChanges && len(c.groups)+len(c.events) == 0 && c.by == "" && c.to.IsZero()
 }
 
 // onlyLast returns the remark that a bucket has more changes than the command reads.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/choria-io/fisk"
+
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/view"
@@ -112,5 +114,36 @@ func TestOneGroupDoesNotFillTheHistory(t *testing.T) {
 	}
 	if !strings.Contains(remarks.String(), "more changes exist; --limit 0 shows all") {
 		t.Error(remarks.String())
+	}
+}
+
+// TestHistoryReadsUpToTheLimit checks that --limit reads few revisions, and that the document reports unread ones.
+func TestHistoryReadsUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	for i := range 1000 {
+		if _, err := store.Publish(t.Context(), kvstore.NewDeletion(kvstore.KVSubject(store.Names.Manifests, fmt.Sprint("group.web.k", i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := store.Conn.Stats().InMsgs
+	var out, remarks bytes.Buffer
+	env := cli.NewEnv(nil, strings.NewReader(""), &out, &remarks, cli.NewInterrupt())
+	app := fisk.New("muster", "")
+	env.AddGlobals(app)
+	c := historyCommand{Env: env, Format: print.Format{JSON: true}}
+	cmd := app.Command("history", "")
+	cli.Int(cmd.Flag("limit", ""), &c.limit)
+	if _, err := app.Parse([]string{"history", "--limit", "20"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ofFleet(t.Context(), &Store{KV: store.Store}); err != nil {
+		t.Fatal(err)
+	}
+	if read := store.Conn.Stats().InMsgs - before; read > 300 {
+		t.Errorf("read %d messages", read)
+	}
+	if strings.Count(out.String(), `"key"`) != 20 || !strings.Contains(out.String(), "group.web.k999") || !strings.Contains(out.String(), `"more": true`) {
+		t.Error(out.String())
 	}
 }
