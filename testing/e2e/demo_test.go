@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -148,9 +149,13 @@ func checkLive(t *testing.T, live func() string, address string, env []string) {
 	await(t, "the address is shown again", func() bool { return strings.Contains(live(), address) })
 	before := stable()
 	await(t, "a run changes nothing", func() bool { return stable() > before })
-	for _, unwanted := range []string{" stable ", " started ", "created the file", "sim-0"} {
+	for _, unwanted := range []string{" stable ", " started ", "created the file", "sim-0", "prints the stored reports"} {
 		if strings.Contains(live(), unwanted) {
 			t.Errorf("the live reports have %q:\n%s", unwanted, live())
 		}
 	}
+	if err := errors.Join(os.Remove(motd), os.Mkdir(motd, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a failure is shown", func() bool { return strings.Contains(live(), " failed ") })
 }

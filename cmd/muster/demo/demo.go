@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -143,7 +144,7 @@ func (d *demo) linger(ctx context.Context) error {
 	d.Print.Printf("\nTry it in another terminal (go install ./cmd/muster installs muster):\n\n  export NATS_URL=%s NATS_USER=%s NATS_PASSWORD_FILE=%s\n  muster fleet nodes\n  muster fleet exec --node %s -- uptime\n  echo tampered >> %s\n", d.server.url, adminName, d.password(adminName), nodeName, d.path("motd"))
 	d.Print.Printf("\nThe reports, live: changes of the node %s. The dashboard shows all nodes.\n", nodeName)
 
-	return d.commandTo(ctx, &indented{w: d.Print.Out, dashboard: d.dashboard}, "fleet", "reports", "--node", nodeName, "--outcome", "changed", "--since", "0s")
+	return d.commandTo(ctx, &indented{w: d.Print.Out, dashboard: d.dashboard, omit: stableRun}, "fleet", "reports", "--follow", "--node", nodeName, "--since", "0s")
 }
 
 // path returns the path of a file that the node manages.
@@ -232,8 +233,13 @@ func (f firstLine) Write(b []byte) (int, error) {
 // linesPerAddress is the number of output lines after which the address of the dashboard is repeated.
 const linesPerAddress = 6
 
-// indented indents the output of a command. It repeats the address of the dashboard, unless that is empty.
+// stableRun matches the report of a run without changes.
+var stableRun = regexp.MustCompile(`^\S+ \S+ \S+ +\S+ +run +stable `)
+
+// indented indents the output of a command. It repeats the address of the dashboard, unless that is empty. It omits
+// lines that match omit, unless that is nil.
 type indented struct {
+	omit      *regexp.Regexp
 	w         io.Writer
 	dashboard string
 	inLine    bool
@@ -243,6 +249,9 @@ type indented struct {
 // Write writes b with each line indented.
 func (i *indented) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
+		if i.omit != nil && !i.inLine && i.omit.MatchString(line) {
+			continue
+		}
 		if !i.inLine {
 			line = "    " + line
 		}
