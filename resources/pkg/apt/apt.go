@@ -24,6 +24,7 @@ type Provider struct {
 	bin         string
 	// failed is guarded by the lock of the type.
 	failed failure
+	past   past
 }
 
 // New returns the provider.
