@@ -143,6 +143,11 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 	err := p.change(ctx, env, action, name)
 	if err == nil {
 		after := p.reader.look(ctx, env, []string{name})[0]
+		// Another program may restart the service at this moment.
+		for end := time.Now().Add(settleTime); after.err == nil && !after.state.Metadata.Running && after.job && time.Now().Before(end); {
+			time.Sleep(settlePause)
+			after = p.reader.look(ctx, env, []string{name})[0]
+		}
 		if err = after.err; err == nil && !after.state.Metadata.Running {
 			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, after.state.Metadata.Active, systemctl, action)
 		}

@@ -129,6 +129,18 @@ func TestStartedByOthers(t *testing.T) {
 	}
 }
 
+// TestRestartedAfterStart: another program restarts a service just after muster started it.
+func TestRestartedAfterStart(t *testing.T) {
+	fakeSystemctl(t, "")
+	restarted, active := running("web.service"), running("web.service")
+	restarted.active, restarted.job = "inactive", true
+	p, env := ofMuster(t, nil)
+	p.reader.sources = []source{&sequence{restarted, restarted, active}}
+	if err := p.startAndCheck(t.Context(), env, service.Start, "web"); err != nil {
+		t.Error(err)
+	}
+}
+
 // sequence is the unit that each look finds, the last one for good.
 type sequence []unit
 

@@ -40,7 +40,9 @@ type looked struct {
 	state *service.State
 	// unit is the id of the unit, empty if it is unknown.
 	unit string
-	err  error
+	// job reports that systemd has a job for the unit.
+	job bool
+	err error
 }
 
 // look reads services until they have settled, within the limits above.
@@ -112,6 +114,7 @@ func (r *reader) readStates(ctx context.Context, env resource.Env, names []strin
 	for at, i := range todo {
 		out[i] = looked{err: err}
 		if err == nil {
+			out[i].job = units[at].job
 			out[i].state, out[i].unit, out[i].err = r.state(ctx, env, names[i], units[at], links)
 		}
 	}
