@@ -80,8 +80,8 @@ func (s *Supervisor) Close() (err error) {
 	return errors.Join(err, s.lock.Release())
 }
 
-// run answers on the socket until ctx ends. If the directory was replaced, it claims the new directory. It returns an
-// error if another agent holds that one.
+// run answers on the socket until ctx ends. If the directory was replaced, it claims the new directory. If another
+// agent holds the new directory, it returns an error.
 func (s *Supervisor) run(ctx context.Context, a *Agent) error {
 	for {
 		serving, end := context.WithCancel(ctx)

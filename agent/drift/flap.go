@@ -33,8 +33,8 @@ type flap struct {
 	state model.FlappingState
 	// writers is nil without a search for writers.
 	writers Writers
-	// reportBy is the latest time at which Flaps returns it, and zero after that. checkAt is the time of the
-	// next check for writers, which are known shortly after their writes.
+	// Flaps returns the flap at reportBy at the latest, and then sets reportBy to zero. checkAt is the time of
+	// the next check for writers, which are known shortly after their writes.
 	reportBy, checkAt time.Time
 }
 

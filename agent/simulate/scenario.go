@@ -26,7 +26,7 @@ const (
 	KindFlapping Kind = "flapping"
 	// KindUnhealthy is a node with an occasionally critical health check.
 	KindUnhealthy Kind = "unhealthy"
-	// KindLate is a node whose runs take minutes and whose requests are fast.
+	// KindLate is a node with fast requests and runs of minutes.
 	KindLate Kind = "late"
 	// KindSilent is a node that runs its assignments once and then stays silent.
 	KindSilent Kind = "silent"

@@ -34,7 +34,8 @@ type Updater[D controlDocument] struct {
 	// Name is the last part of the keys.
 	Name   string
 	Decode func(value []byte) (D, error)
-	// Change returns the new document. It receives the zero value if there is no document. If idle, nothing is written.
+	// Change returns the new document. It receives the zero value if there is no document. If idle is true, the updater
+	// writes nothing.
 	Change func(before D) (now D, idle bool)
 	// Sign signs the new value; current is the value that it replaces. Nil means unsigned.
 	Sign func(family string, now D, value, current []byte) ([]byte, error)

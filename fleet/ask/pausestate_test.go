@@ -117,7 +117,7 @@ func TestWhatIsNotInEffect(t *testing.T) {
 	}
 }
 
-// confirm returns the confirmation of a change by a node, whose state was the same before the change if earlier.
+// confirm returns a node's confirmation of a change. With earlier, the node had the same state before the change.
 func confirm(change ask.Change, n model.Node, known, earlier bool) ask.Confirmation {
 	var before model.Node
 	if earlier {

@@ -13,7 +13,8 @@ import (
 type Bucket interface {
 	// List returns the current assignments of the families, of all without any.
 	List(ctx context.Context, families ...string) ([]model.Entry, error)
-	// Get and History are those of Assignments.
+	// Get returns the newest revision of a key, and History all its stored revisions, oldest first. The errors
+	// wrap model.ErrNotFound.
 	Get(ctx context.Context, key string) (model.Entry, error)
 	History(ctx context.Context, key string) ([]model.Entry, error)
 }

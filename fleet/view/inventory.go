@@ -233,8 +233,8 @@ func (t *nodeTable) remove(name string) {
 	}
 }
 
-// SetNodes sets all nodes as of the time of the request and takes ownership of them. Newer states of nodes
-// stay.
+// SetNodes sets the states of all nodes and takes ownership of them. asked is the time of the request: states
+// that arrived later stay.
 func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
 	a, removed := f.inventory, []string(nil)
 	defer func() { f.forget(removed...) }() // without the lock of the nodes

@@ -60,7 +60,7 @@ type Request struct {
 // yields the answers as they arrive until the context ends, which is no error. A node may send several answers.
 // Ask yields an error that wraps ErrLost at most once and continues. Any other error is the last item.
 // It wraps ErrNobody, except for several requests, or model.ErrTooLarge, or comes from the connection. While the caller
-// handles an answer, the NATS client buffers up to 64 MiB of further answers.
+// handles an answer, the NATS client buffers up to 64 MiB of further answers, and Ask repeats no request.
 //
 // Ask waits for a connection. Nodes must execute each request once, by its id, because Ask
 // repeats requests: to nodes that do not answer, to groups while an awaited node is missing, and to

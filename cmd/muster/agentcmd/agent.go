@@ -239,7 +239,7 @@ type NodeOptions struct {
 	Log   *slog.Logger
 	// Level is the log level, which administrators can change; nil means info.
 	Level *slog.LevelVar
-	// Goal is the condition at which the agent exits.
+	// Goal is the condition on which the agent exits.
 	Goal status.Goal
 }
 

@@ -32,7 +32,7 @@ type Completion struct {
 	assigned func() []model.Entry
 }
 
-// StartCompletion marks this command line as one that a shell completes.
+// StartCompletion prepares the completion of a command line.
 func (c *Completion) StartCompletion() {
 	c.until = time.Now().Add(completionTime)
 	c.nodes = sync.OnceValue(func() (all []model.Node) {
