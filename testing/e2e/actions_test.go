@@ -208,6 +208,9 @@ func TestActions(t *testing.T) {
 		return regexp.MustCompile(`1 of 1 node ran[^}]*href="/runs/web01/`).MatchString(get(r.Request.URL.Path[1:], operate))
 	})
 	await(t, "the requests have who asked", func() bool { return strings.Contains(get("requests", read), "by anna") })
+	if log := s.process.text.String(); !regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\S+ INFO  action started .*by=anna `).MatchString(log) {
+		t.Errorf("the log has no time of the action: %s", log)
+	}
 	if text := get("actions", read); !strings.Contains(text, "anna") {
 		t.Errorf("the actions: %s", text)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/ask"
 	"github.com/musterfleet/muster/fleet/assign"
@@ -68,6 +69,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if c.keep < minKeep || c.keep > maxKeep {
 		return cli.Usagef("--for-history must be between %s and %s", minKeep, maxKeep)
 	}
+	c.SetLog(print.NewServiceLogger(c.Print.Err, c.Flags.LogFormat, print.Level(c.Flags.LogLevel)))
 	options := c.access.Options(c.listen)
 	if err := options.Validate(); err != nil {
 		return cli.Usagef("%w", err)
