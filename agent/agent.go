@@ -253,7 +253,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
 		Facts: a.facts.wait, FactsNow: a.facts.values, Report: a.report.Ensure, Wake: wakes.signal.Notify,
-		Open: a.config.opener(trust), Untrusted: (&untrusted{report: a.report, log: a.log}).note,
+		Open: a.config.opener(trust), Demands: trust.Demands, Untrusted: (&untrusted{report: a.report, log: a.log}).note,
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},

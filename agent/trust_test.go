@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -470,6 +471,37 @@ func TestTrustOfRequests(t *testing.T) {
 			}
 			n.settle()
 			n.lacks("asked")
+		}
+	})
+}
+
+// TestTrustOfStatusRequests: status requests are never signed. So they neither read a manifest, whose guards run
+// commands, nor fetch templates.
+func TestTrustOfStatusRequests(t *testing.T) {
+	alice := signtest.Signer(t)
+	bubble(t, func(t *testing.T, n *node) {
+		for name, content := range map[string]string{"child.yaml": n.child("motd", "hello", ""), "passwords": "root:hash", "motd": "hello"} {
+			if err := os.WriteFile(n.path(name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.trusts(1, alice)
+		n.start()
+		status := func(typ, properties string) string {
+			t.Helper()
+			state, err := n.agent.Requests().Status(t.Context(), fmt.Appendf(nil, `{"protocol": %q, "type": %q, "properties": {%s}}`, model.ProtocolEnsureRequest, typ, properties))
+			return fmt.Sprint(string(state), err)
+		}
+		for _, name := range []string{"child.yaml", "passwords", "missing"} {
+			if got := status("apply", fmt.Sprintf(`"name": %q`, n.path(name))); !strings.Contains(got, "runs only what is signed") || strings.Contains(got, "hash") {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		if got := status("scaffold", fmt.Sprintf(`"name": %q, "source": "http://127.0.0.1:1/templates.tar.gz"`, n.path("site"))); !strings.Contains(got, "cannot be fetched here") {
+			t.Error(got)
+		}
+		if got := status("file", fmt.Sprintf(`"name": %q`, n.path("motd"))); !strings.Contains(got, `"ensure":"present"`) {
+			t.Error(got)
 		}
 	})
 }

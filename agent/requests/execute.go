@@ -126,7 +126,8 @@ func (s *Service) mayBegin(q *request, expires time.Time, observes bool) error {
 	return s.paused(observes)
 }
 
-// Status reads the state of one resource, given as an ensure request, and changes nothing.
+// Status reads the state of one resource, given as an ensure request, and changes nothing. The request is never signed.
+// So where signatures are required, Status refuses a resource that includes a manifest, and fetches no templates.
 func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
 	req, properties, err := manifest.ParseRequest("request", data)
 	if err != nil {
@@ -137,12 +138,16 @@ func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, err
 		return nil, err
 	}
 	in := s.o.Inputs(facts)
-	in.ObserveOnly = true
+	in.ObserveOnly, in.NoIncludes = true, s.o.Demands()
 	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, in)
 	if err != nil {
 		return nil, err
 	}
-	found, err := engine.Status(ctx, s.o.Env(facts), resolved.Resources)
+	env := s.o.Env(facts)
+	if in.NoIncludes {
+		env.Scope.Origin = nil
+	}
+	found, err := engine.Status(ctx, env, resolved.Resources)
 	if err != nil {
 		return nil, err
 	}

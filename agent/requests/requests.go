@@ -58,6 +58,8 @@ type Options struct {
 	// Open opens a message, which may be signed. It returns an error if the request must never be
 	// executed, together with the content that it could read.
 	Open func(ctx context.Context, data []byte, action signed.Action) (desired.Opened, error)
+	// Demands reports whether requests must be signed.
+	Demands func() bool
 	// Facts waits for the facts of the node; FactsNow does not wait.
 	Facts    func(context.Context) (model.Facts, error)
 	FactsNow func() model.Facts

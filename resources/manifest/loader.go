@@ -86,6 +86,8 @@ type Inputs struct {
 	Drift model.Drift
 	// ObserveOnly requires no properties, for a single resource that is only observed.
 	ObserveOnly bool
+	// NoIncludes refuses a single resource that includes a manifest.
+	NoIncludes bool
 	// MaxDepth limits nested inclusions. Default: DefaultMaxDepth.
 	MaxDepth int
 }
@@ -297,6 +299,9 @@ func (l *Loader) ResolveOne(ctx context.Context, typ string, properties document
 	res, err := l.decodeOne(typ, properties, in.ObserveOnly)
 	if err != nil {
 		return nil, err
+	}
+	if in.NoIncludes && res.Type.Include != nil {
+		return nil, model.ProblemAt(properties.Pos, "send a signed request: muster fleet ensure --noop --sign-key FILE", "the status of %s is a noop run of its manifest, and this node runs only what is signed", typ)
 	}
 	b := &build{session: l.session(documentOf("", nil), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.addResource(res, properties)
