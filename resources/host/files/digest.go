@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // maxDigests limits the cache. An entry takes about 200 bytes.
 const maxDigests = 1 << 16
 
-// Digest returns the hex SHA-256 of the regular file at path, cached by (device, inode, size, mtime, ctime).
-// It uses constant memory and follows links. Another kind of file is ErrNotRegular.
+// Digest returns the hex SHA-256 of the regular file at path, cached by (device, inode, size, mtime, ctime),
+// unless others may write to the file. It uses constant memory and follows links. Another kind of file is ErrNotRegular.
 func (d *Disk) Digest(ctx context.Context, path string) (string, error) {
 	entry, err := d.Follow(path)
 	if err != nil {
@@ -78,7 +80,7 @@ func (d *Disk) digest(ctx context.Context, entry Entry) (digest string, text *st
 	if err != nil {
 		return "", nil, err
 	}
-	if before.Size == entry.Size && stampOf(before) == stampOf(after) && settled(after, began) {
+	if before.Size == entry.Size && stampOf(before) == stampOf(after) && settled(after, began) && !othersMayWrite(after) {
 		d.digests.put(after, digest)
 	}
 
@@ -117,6 +119,12 @@ func (b *buffers) hash(ctx context.Context, f io.Reader) (digest string, text *s
 			return "", nil, err
 		}
 	}
+}
+
+// othersMayWrite reports whether a user other than root and the running user may write to a file. Such a user can map
+// it into memory and change it later without a new time.
+func othersMayWrite(st *unix.Stat_t) bool {
+	return st.Mode&(unix.S_IWGRP|unix.S_IWOTH) != 0 || paths.PartyOf(st.Mode, st.Uid) != paths.Trusted
 }
 
 // settled reports whether a file's times would show a change since began. The clock of file times moves in

@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -27,6 +30,41 @@ func TestDigestSeesEveryChange(t *testing.T) {
 			got, err := h.Digest(t.Context(), path)
 			if want := fmt.Sprintf("%x", sha256.Sum256(content)); err != nil || got != want {
 				t.Fatalf("change %d: %s, want %s: %v", i, got, want, err)
+			}
+		}
+	}
+}
+
+// TestDigestSeesChangesOfMappedMemory changes a file that others may write through memory that was written before the
+// file was read. Such a change sets no time.
+func TestDigestSeesChangesOfMappedMemory(t *testing.T) {
+	h, path := hosttest.New(t).Disk, filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("good"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	memory, err := unix.Mmap(int(f.Fd()), 0, 4, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Munmap(memory); err != nil {
+			t.Error(err)
+		}
+	}()
+	// At first the times of the file are too new for the cache.
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
+		for _, content := range []string{"good", "evil"} {
+			copy(memory, content)
+			if got, err := h.Digest(t.Context(), path); err != nil || got != fmt.Sprintf("%x", sha256.Sum256([]byte(content))) {
+				t.Fatalf("%s is not the digest of %s: %v", got, content, err)
 			}
 		}
 	}
