@@ -191,7 +191,7 @@ func (g *Guard) credentialOf(r *http.Request) credential {
 		return credential{token: strings.TrimSpace(text), bearer: true}
 	}
 
-	return credential{cookies: cookiesOf(r, g.cookieNames(r)...)}
+	return credential{cookies: g.cookies(r, sessionCookie)}
 }
 
 // userOf returns the user of a credential, and whether the request tries to prove one.
@@ -370,14 +370,14 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	http.SetCookie(w, g.cookie(r, g.sessions.begin(text, time.Now()), signedInFor))
+	http.SetCookie(w, g.cookie(r, sessionCookie, g.sessions.begin(text, time.Now()), signedInFor))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
 func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
-	for _, id := range cookiesOf(r, g.cookieNames(r)...) {
+	for _, id := range g.cookies(r, sessionCookie) {
 		g.sessions.end(id)
 	}
-	http.SetCookie(w, g.cookie(r, "", -time.Second))
+	http.SetCookie(w, g.cookie(r, sessionCookie, "", -time.Second))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }

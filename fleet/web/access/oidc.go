@@ -177,7 +177,7 @@ func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
 // endOIDC completes the sign-in of a browser that returns from the provider.
 func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, g.attempt(r, "", -time.Second))
-	a, ok := g.provider.attemptOf(r, time.Now())
+	a, ok := g.provider.attemptOf(g.cookies(r, attemptCookie), r.URL.Query().Get("state"), time.Now())
 	if !ok {
 		g.signInFailed(w, r, http.StatusBadRequest, "Signing in took too long, or began elsewhere: try again.", errNoAttempt)
 		return
@@ -199,15 +199,14 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.log.InfoContext(r.Context(), "user signed in", "user", nameOf(s.Name, s.Subject), "subject", s.Subject, "role", s.Role.String(), "address", r.RemoteAddr)
-	http.SetCookie(w, g.cookie(r, sealed, sessionFor))
+	http.SetCookie(w, g.cookie(r, sessionCookie, sealed, sessionFor))
 	// Browsers would treat a redirect as part of the navigation from the provider, and not send the cookie.
 	page(w, http.StatusOK, pageData{Next: a.Next})
 }
 
-// attemptOf returns the unexpired attempt in the cookies of a request that has the state in its URL.
-func (p *provider) attemptOf(r *http.Request, now time.Time) (attempt, bool) {
-	state := r.URL.Query().Get("state")
-	for _, value := range cookiesOf(r, attemptCookie) {
+// attemptOf returns the unexpired attempt with a state among cookies.
+func (p *provider) attemptOf(cookies []string, state string, now time.Time) (attempt, bool) {
+	for _, value := range cookies {
 		var a attempt
 		if p.sealer.open("attempt", value, &a) == nil && now.Before(a.Expires) && a.State != "" && a.State == state {
 			return a, true
@@ -289,8 +288,8 @@ func (o OIDC) roleOf(claims map[string]any) Role {
 }
 
 func (g *Guard) attempt(r *http.Request, value string, lasts time.Duration) *http.Cookie {
-	c := g.cookie(r, value, lasts)
-	c.Name, c.Path, c.SameSite = attemptCookie, "/login", http.SameSiteLaxMode
+	c := g.cookie(r, attemptCookie, value, lasts)
+	c.SameSite = http.SameSiteLaxMode
 
 	return c
 }

@@ -148,7 +148,7 @@ func (i *issuer) signIn(g *guarded, claims map[string]any) *http.Response {
 	i.user(claims)
 	begun := g.do("GET", "/login/oidc?next=/nodes", nil)
 	attempt := cookieOf(i.t, begun, attemptCookie)
-	if !attempt.HttpOnly || attempt.SameSite != http.SameSiteLaxMode || attempt.Path != "/login" {
+	if !attempt.HttpOnly || attempt.SameSite != http.SameSiteLaxMode || attempt.Path != "/" {
 		i.t.Errorf("%v", attempt)
 	}
 	state, code := i.authorize(begun.Header.Get("Location"))
@@ -385,6 +385,26 @@ func TestAttemptsOfOthers(t *testing.T) {
 			is(t, g.do("GET", "/", nil, "Cookie", "muster="+cookie), http.StatusUnauthorized, "")
 		})
 	}
+}
+
+// TestAttemptsOfOtherHosts tests that a cookie without the prefix, which other hosts of the domain can set, is no attempt.
+// Otherwise such a host could sign a browser in as another user.
+func TestAttemptsOfOtherHosts(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	o := oidcOptions(t, i)
+	o.URL = "https://muster.example.net"
+	g := guard(t, o)
+	begun := g.do("GET", "/login/oidc", nil, "Host", "muster.example.net")
+	attempt := cookieOf(t, begun, "__Host-"+attemptCookie)
+	if !attempt.Secure || attempt.Path != "/" || attempt.Domain != "" {
+		t.Errorf("%v", attempt)
+	}
+	state, code := i.authorize(begun.Header.Get("Location"))
+	callback := "/login/callback?" + url.Values{"state": {state}, "code": {code}}.Encode()
+	is(t, g.do("GET", callback, nil, "Host", "muster.example.net", "Cookie", attemptCookie+"="+attempt.Value), http.StatusBadRequest, "began elsewhere")
+	// The issuer of the test knows another address, so it refuses the code.
+	is(t, g.do("GET", callback, nil, "Host", "muster.example.net", "Cookie", attempt.Name+"="+attempt.Value), http.StatusUnauthorized, "The provider did not say who you are")
 }
 
 // TestProviderThatIsSilent gets one request, and delays no other sign-ins.

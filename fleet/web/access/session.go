@@ -118,19 +118,19 @@ func (s *tokenSessions) end(id string) {
 }
 
 const (
-	// plainCookie names the session cookie on connections without TLS. Browsers accept a cookie named
-	// secureCookie only over TLS and only from this host name.
-	plainCookie, secureCookie = "muster", "__Host-muster"
-	// maxCookies limits the session cookies that are tried. Other programs on the same host can set cookies with these
+	// sessionCookie names the session cookie on connections without TLS. Over TLS, cookies have the prefix
+	// securePrefix: browsers accept such a name only over TLS and only from this host name.
+	sessionCookie, securePrefix = "muster", "__Host-"
+	// maxCookies limits the cookies that are tried. Other programs on the same host can set cookies with these
 	// names.
 	maxCookies = 10
 )
 
-// cookie returns the session cookie for the response to a request. A negative lifetime removes it.
-func (g *Guard) cookie(r *http.Request, value string, lasts time.Duration) *http.Cookie {
-	name, secure := plainCookie, g.isSecure(r)
+// cookie returns a cookie for the response to a request, with a name without TLS. A negative lifetime removes it.
+func (g *Guard) cookie(r *http.Request, name, value string, lasts time.Duration) *http.Cookie {
+	secure := g.isSecure(r)
 	if secure {
-		name = secureCookie
+		name = securePrefix + name
 	}
 
 	return &http.Cookie{
@@ -157,22 +157,14 @@ func (g *Guard) isExternallySecure() bool {
 	return g.certificate != nil || strings.HasPrefix(strings.ToLower(g.options.URL), "https:")
 }
 
-// cookieNames returns the names of the session cookies that are valid in a request. Other hosts of the
-// domain can set plainCookie, so it is valid only without TLS. A request for a loopback name may have
-// bypassed the proxy with TLS.
-func (g *Guard) cookieNames(r *http.Request) []string {
-	switch {
-	case r.TLS != nil:
-		return []string{secureCookie}
-	case g.isExternallySecure() && !isLoopbackName(r.Host):
-		return []string{secureCookie}
-	default:
-		return []string{secureCookie, plainCookie}
+// cookies returns the values of the valid cookies of a request with a name without TLS. Other hosts of the domain
+// can set a cookie without the prefix, so it is valid only without TLS. A request for a loopback name may have bypassed
+// the proxy with TLS.
+func (g *Guard) cookies(r *http.Request, name string) (values []string) {
+	names := []string{securePrefix + name, name}
+	if r.TLS != nil || g.isExternallySecure() && !isLoopbackName(r.Host) {
+		names = names[:1]
 	}
-}
-
-// cookiesOf returns the values of the cookies with one of the names.
-func cookiesOf(r *http.Request, names ...string) (values []string) {
 	for _, name := range names {
 		for _, c := range r.CookiesNamed(name) {
 			if len(values) == maxCookies {
