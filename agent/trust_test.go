@@ -476,7 +476,7 @@ func TestTrustOfRequests(t *testing.T) {
 }
 
 // TestTrustOfStatusRequests: status requests are never signed. So they neither read a manifest, whose guards run
-// commands, nor fetch templates.
+// commands, nor templates, whose errors show parts of any file.
 func TestTrustOfStatusRequests(t *testing.T) {
 	alice := signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {
@@ -497,8 +497,11 @@ func TestTrustOfStatusRequests(t *testing.T) {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
-		if got := status("scaffold", fmt.Sprintf(`"name": %q, "source": "http://127.0.0.1:1/templates.tar.gz"`, n.path("site"))); !strings.Contains(got, "cannot be fetched here") {
-			t.Error(got)
+		for _, source := range []string{"http://127.0.0.1:1/templates.tar.gz", n.path(".")} {
+			got := status("scaffold", fmt.Sprintf(`"name": %q, "source": %q, "left_delimiter": "root:"`, n.path("site"), source))
+			if !strings.Contains(got, "may have only the name, not `source`") || strings.Contains(got, "hash") {
+				t.Error(got)
+			}
 		}
 		if got := status("file", fmt.Sprintf(`"name": %q`, n.path("motd"))); !strings.Contains(got, `"ensure":"present"`) {
 			t.Error(got)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -127,32 +128,47 @@ func (s *Service) mayBegin(q *request, expires time.Time, observes bool) error {
 }
 
 // Status reads the state of one resource, given as an ensure request, and changes nothing. The request is never signed.
-// So where signatures are required, Status refuses a resource that includes a manifest, and fetches no templates.
+// So where signatures are required, Status refuses a resource that includes a manifest, and properties besides the name:
+// the state must depend neither on commands nor on files that the sender chooses.
 func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, error) {
 	req, properties, err := manifest.ParseRequest("request", data)
 	if err != nil {
 		return nil, err
+	}
+	demands := s.o.Demands()
+	if demands {
+		if err := onlyName(properties); err != nil {
+			return nil, err
+		}
 	}
 	facts, err := s.o.Facts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	in := s.o.Inputs(facts)
-	in.ObserveOnly, in.NoIncludes = true, s.o.Demands()
+	in.ObserveOnly, in.NoIncludes = true, demands
 	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, in)
 	if err != nil {
 		return nil, err
 	}
-	env := s.o.Env(facts)
-	if in.NoIncludes {
-		env.Scope.Origin = nil
-	}
-	found, err := engine.Status(ctx, env, resolved.Resources)
+	found, err := engine.Status(ctx, s.o.Env(facts), resolved.Resources)
 	if err != nil {
 		return nil, err
 	}
 
 	return json.Marshal(found)
+}
+
+// onlyName returns problems for the properties besides the name.
+func onlyName(properties document.Value) error {
+	var out model.Problems
+	for _, e := range properties.Entries {
+		if e.Key != "name" {
+			out.Add(e.Pos, "remove it", "a status request is not signed, so it may have only the name, not `%s`", e.Key)
+		}
+	}
+
+	return out.Err()
 }
 
 // maxRuns limits the manifests in a response; reports contain all of them.

@@ -35,7 +35,7 @@ func triedElsewhere() []elsewhere {
 			[]string{"kvstore/provision.TestNodesAnswerNowhereElse"}},
 		{"requester-flood", "has the credentials of `fleet serve` with `--requests run`, and sends runs without end, also during a long one", "the node forgets an executed queued request, or its memory, disk or reports fill",
 			[]string{"agent/requests.TestRunsDisplaceNoCommands", "agent/requests.TestManyRunsAreBounded", "agent/requests.TestTheSamePreviewIsBounded"}},
-		{"status-unsigned", "sends `status` requests, which are never signed: for a local manifest whose guards use the data of the request, for other files as manifests, and for templates at a URL", "a node that requires signatures runs a guard, shows the content of a file, or fetches templates",
+		{"status-unsigned", "sends `status` requests, which are never signed: for a local manifest whose guards use the data of the request, for other files as manifests or, with suitable delimiters, as templates, and for templates at a URL", "a node that requires signatures runs a guard, shows the content of a file, or fetches templates",
 			[]string{"agent.TestTrustOfStatusRequests"}},
 		{"cancel-forged", "sends and queues cancels: unsigned; with other keys; for other actions, nodes, groups and fleets; from the future; expired; and with the signature of a request", "a node that requires signatures cancels or executes a request",
 			[]string{"agent.TestTrustOfCancels"}},
