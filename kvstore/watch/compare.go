@@ -31,16 +31,11 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 		return failed
 	}
 	found := l.heads(ctx, due, failed)
-	empty := len(found) == 0
-	for _, p := range l.parts {
-		// The other families also have keys in the bucket.
-		empty = empty && (p.newest == mark{} || slices.Contains(due, p))
-	}
 	for _, p := range due {
 		if failed[p] != nil {
 			continue
 		}
-		if err := l.compare(ctx, p, found[p], empty); err != nil {
+		if err := l.compare(ctx, p, found[p]); err != nil {
 			p.newest = mark{}
 			failed[p] = l.explained(err)
 		}
@@ -58,7 +53,10 @@ func (l *loop) isThere(ctx context.Context, due []*part, failed map[*part]error)
 		case err != nil:
 			failed[p] = l.explained(err)
 		case !there:
-			l.keepAll(ctx, p, l.table.of(p.family))
+			p.newest, p.gone = mark{}, nil
+			for key, h := range l.table.of(p.family) {
+				l.keep(ctx, key, h)
+			}
 		}
 	}
 
@@ -100,7 +98,7 @@ func (l *loop) explained(err error) error {
 // compare updates a family. If the newest message is a new one, compare reads every listed and every
 // active key. Otherwise it reads only the keys that are either listed or active, but not both. It also
 // needs the list to find purged keys, and keys with unreadable headers.
-func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, empty bool) error {
+func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message) error {
 	known := l.table.of(p.family)
 	_, state := l.table.all()
 	if newest.Sequence == 0 && !newest.Unreadable && len(known) == 0 && len(l.table.unusable(p.family)) == 0 && !state.Stream.IsZero() {
@@ -111,17 +109,12 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	if err != nil {
 		return err
 	}
-	if empty && listed.First > l.last {
-		l.keepAll(ctx, p, known)
-		return nil
-	}
-	l.last = max(l.last, listed.Last)
 	changed := p.newest != markOf(newest) || newest.Sequence == 0
 	p.newest = markOf(newest)
 	if changed {
 		p.gone = map[string]bool{}
 	}
-	sequences := l.due(p, known, listed, changed)
+	sequences := l.due(ctx, p, known, listed, changed)
 	if key := l.bucket.key(newest.Subject); newest.Sequence > 0 && changed {
 		sequences[key] = newest.Sequence
 	}
@@ -133,6 +126,7 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 			p.gone[key] = true
 		}
 	}
+	p.last = listed.Last
 	if listed.Last < newest.Sequence {
 		p.newest = mark{} // a lagging server answered the list request
 	}
@@ -141,8 +135,9 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 }
 
 // due returns the keys of a family that must be read: all listed and active keys after a change,
-// otherwise the keys that are only listed or only active.
-func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, changed bool) map[string]uint64 {
+// otherwise the keys that are only listed or only active. It keeps active keys if the bucket lost all
+// its messages.
+func (l *loop) due(ctx context.Context, p *part, known map[string]held, listed kvstore.Listing, changed bool) map[string]uint64 {
 	keys := map[string]uint64{}
 	for subject := range listed.Subjects {
 		key := l.bucket.key(subject)
@@ -151,8 +146,12 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 		}
 		delete(known, key)
 	}
-	for key := range known {
-		keys[key] = 0
+	for key, h := range known {
+		if p.isEmptied(h, listed) {
+			l.keep(ctx, key, h)
+		} else {
+			keys[key] = 0
+		}
 	}
 	for key := range l.table.unusable(p.family) {
 		if !listed.Subjects[l.bucket.subject(key)] {
@@ -162,15 +161,6 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 	}
 
 	return keys
-}
-
-// keepAll keeps the entries of a family because the bucket lost all its messages. Every deletion leaves
-// a marker, so nobody removed the assignments.
-func (l *loop) keepAll(ctx context.Context, p *part, known map[string]held) {
-	p.newest, p.gone = mark{}, nil
-	for key, h := range known {
-		l.keep(ctx, key, h)
-	}
 }
 
 // list lists the subjects of the bucket that match a filter, and records the creation time of the
@@ -273,8 +263,8 @@ func older(m kvstore.Message, known held) bool {
 
 // behind decides about a key that the bucket lacks, or has only in an older version. A purge by an
 // administrator leaves no marker. So a key is unassigned if it is missing twice from the stream in
-// which it was seen, and that stream has reached its revision. In every other case the bucket may have
-// lost the key, and the last good value stays active.
+// which it was seen, and that stream has reached its revision and did not lose all its messages. In
+// every other case the bucket may have lost the key, and the last good value stays active.
 func (l *loop) behind(ctx context.Context, key string, found bool) error {
 	h, known := l.table.get(key)
 	if !known {
@@ -288,7 +278,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 		return err
 	}
 	switch {
-	case found || !h.stream.Equal(listed.Created) || listed.Last < h.Revision:
+	case found || !h.stream.Equal(listed.Created) || listed.Last < h.Revision || l.parts.of(key).isEmptied(h, listed):
 		if found {
 			l.parts.of(key).newest = mark{}
 		}

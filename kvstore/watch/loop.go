@@ -28,9 +28,6 @@ type loop struct {
 	parts parts
 	// missing holds the active keys that the bucket lacks.
 	missing missing
-	// last is the last sequence of the bucket at the latest comparison. A bucket without messages up to
-	// last lost its content.
-	last uint64
 	// kept logs the active keys that the bucket lacks.
 	kept telemetry.RateLimitedLog
 	// completed reports whether a family became complete since the last wake.
@@ -45,6 +42,12 @@ func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table)
 	l.pending.together = b.inOrder
 	l.resubscription = resubscription{store: s, o: o, isMain: b.isMain}
 	_, l.reported = t.takeChanged()
+	entries, _ := t.all()
+	for _, e := range entries {
+		for _, p := range l.parts {
+			p.last = max(p.last, e.Revision)
+		}
+	}
 
 	return l
 }

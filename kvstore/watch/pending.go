@@ -152,6 +152,14 @@ type part struct {
 	// were deleted then.
 	newest mark
 	gone   map[string]bool
+	// last is the last sequence of the bucket at the latest comparison of the family.
+	last uint64
+}
+
+// isEmptied reports whether the bucket lost all its messages since the latest comparison. Every deletion leaves a
+// marker, so nobody removed the assignments. New messages may have followed.
+func (p *part) isEmptied(h held, listed kvstore.Listing) bool {
+	return listed.First > max(p.last, h.Revision)
 }
 
 // mark identifies a stored message. It has the time, because a recreated bucket counts from 1 again.

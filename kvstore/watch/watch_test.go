@@ -399,28 +399,57 @@ func TestOnlyKeyOfANodeIsPurged(t *testing.T) {
 // TestRefilledBucketUnassignsNothing: an operator who restores an emptied bucket pushes the keys one by one.
 func TestRefilledBucketUnassignsNothing(t *testing.T) {
 	t.Parallel()
+	for _, first := range []string{"node.web02.motd", "group.all.motd", "node.web01.sshd"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			srv, store := kvtest.New(t)
+			put := func(key string) {
+				t.Helper()
+				if _, err := store.Put(t.Context(), key, []byte("one")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("node.web01.motd")
+			put("node.web02.motd")
+			w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: time.Millisecond, GroupJitter: time.Millisecond})
+			w.Has(t, "node.web01.motd=one")
+			purge(t, srv, ">")
+			put(first)
+			w.Keeps(t, "node.web01.motd")
+			audits := map[time.Time]bool{}
+			kvtest.Eventually(t, "12 audits", func() (bool, string) {
+				_, state := w.Entries()
+				audits[state.At] = true
+
+				return len(audits) > 12, fmt.Sprint(len(audits))
+			})
+			if entries, _ := w.Entries(); entries["node.web01.motd"].Revision != 1 {
+				t.Errorf("active: %v", entries)
+			}
+		})
+	}
+}
+
+// TestOnlyKeyIsPurgedBeforeTheStart: the bucket still has an older key, so it did not lose its content.
+func TestOnlyKeyIsPurgedBeforeTheStart(t *testing.T) {
+	t.Parallel()
 	srv, store := kvtest.New(t)
-	put := func(key string) {
-		t.Helper()
+	for _, key := range []string{"node.web02.motd", "node.web01.motd"} {
 		if _, err := store.Put(t.Context(), key, []byte("one")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put("node.web01.motd")
-	put("node.web02.motd")
-	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: time.Millisecond})
-	w.Has(t, "node.web01.motd=one")
-	purge(t, srv, ">")
-	put("node.web02.motd")
-	w.Keeps(t, "node.web01.motd")
-	audits := map[time.Time]bool{}
-	kvtest.Eventually(t, "12 audits", func() (bool, string) {
-		_, state := w.Entries()
-		audits[state.At] = true
+	o := watch.Options{Node: "web01", Audit: 10 * time.Millisecond, Gone: 20 * time.Millisecond}
+	before := kvtest.Watch(t, kvtest.Bind(t, srv), o)
+	before.Has(t, "node.web01.motd=one")
+	memory := before.Memory()
+	purge(t, srv, "node.web01.motd")
+	after := kvtest.WatchSince(t, kvtest.Bind(t, srv), o, memory)
+	kvtest.Eventually(t, "nothing is assigned", func() (bool, string) {
+		entries, state := after.Entries()
 
-		return len(audits) > 12, fmt.Sprint(len(audits))
+		return len(entries) == 0 && len(state.Kept) == 0, fmt.Sprint(entries, state)
 	})
-	w.Has(t, "node.web01.motd=one")
 }
 
 func TestWatchStartsWithoutAServer(t *testing.T) {
