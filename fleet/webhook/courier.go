@@ -82,6 +82,7 @@ func NewWebhooks(name string, data []byte) (*Webhooks, error) {
 			return nil, err
 		}
 		all.senders = append(all.senders, s)
+		all.figures.Change(h.Name, func(*Counts) {})
 	}
 
 	return all, nil
@@ -102,7 +103,7 @@ func subscription(h Hook) model.ReportSubscription {
 	return model.ReportSubscription{Name: subscriptionPrefix + h.Name, Kinds: h.Kinds, Outcomes: h.Outcomes}
 }
 
-// Figures returns the counts of each webhook.
+// Figures returns the counts of each webhook of the file, also before its first report.
 func (w *Webhooks) Figures() map[string]Counts { return w.figures.All() }
 
 // Close closes the connections to receivers.

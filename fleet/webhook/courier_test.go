@@ -86,6 +86,14 @@ func (r *receiver) eventually(t *testing.T, is func(taken []string) bool) {
 	})
 }
 
+// TestFiguresBeforeReports: each webhook of the file has figures before its first report.
+func TestFiguresBeforeReports(t *testing.T) {
+	t.Parallel()
+	if got, is := hooked(t, "http://127.0.0.1:1").Figures()["pager"]; !is || got != (Counts{}) {
+		t.Errorf("figures %+v, %v", got, is)
+	}
+}
+
 // shown are the notices.
 type shown struct {
 	mu  sync.Mutex
