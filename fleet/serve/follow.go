@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -152,7 +151,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	defer end()
 	model := view.New(view.Options{Version: f.Version, Keep: f.Keep, Facts: f.Store.Nodes.Facts, Inventories: f.Store.Nodes.Inventories})
 	if again != nil {
-		model.SetNotice(fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
+		model.SetNotice(again.notice(time.Now()))
 		defer time.AfterFunc(noticeFor, func() { model.SetNotice("") }).Stop()
 	}
 	executor := f.executor(model)

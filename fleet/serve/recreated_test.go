@@ -214,7 +214,31 @@ func TestRestoredTogether(t *testing.T) {
 	f = newFeed(storeOf(kvtest.Bind(t, srv)), view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
 	_, err = f.checkStreams(t.Context(), last)
 	var again *recreatedError
-	if !errors.As(err, &again) || !again.reports || again.what != "stream of reports, the bucket MUSTER_MANIFESTS" || !strings.Contains(again.gone, "requests and reports") || !strings.Contains(again.gone, "pushes and removals") {
+	if !errors.As(err, &again) || !again.reports || again.what != "stream of reports and the bucket MUSTER_MANIFESTS" || !strings.Contains(again.gone, "requests and reports") || !strings.Contains(again.gone, "pushes and removals") {
 		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// TestNoticeOfARestore: the notice shows the losses of all restored streams in full.
+func TestNoticeOfARestore(t *testing.T) {
+	t.Parallel()
+	srv, _ := kvtest.New(t)
+	shown := view.New(view.Options{})
+	f := newFeed(storeOf(kvtest.Bind(t, srv)), shown, time.Hour, slog.New(slog.DiscardHandler))
+	var all []*recreatedError
+	for _, s := range f.streams() {
+		all = append(all, &s.recreatedError)
+	}
+	var again *recreatedError
+	errors.As(joinRecreated(all), &again)
+	shown.SetNotice(again.notice(time.Unix(1_800_000_000, 0)))
+	got := shown.Progress().Notice
+	for _, want := range []string{
+		"the stream of reports, the bucket MUSTER_NODES and the bucket MUSTER_MANIFESTS were created again or restored, as seen at ",
+		"requests and reports that were not restored are lost", "nodes are missing until", "nodes may run manifests that are no longer assigned",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
 	}
 }

@@ -16,12 +16,23 @@ import (
 type recreatedError struct {
 	// what names the streams, and gone describes the lost data.
 	what, gone string
-	// reports is set if the stream of reports is one of them.
-	reports bool
+	// reports is set if the stream of reports is one of them, several if there is more than one.
+	reports, several bool
 }
 
 // Error names the streams.
-func (e *recreatedError) Error() string { return "the " + e.what + " was created again or restored" }
+func (e *recreatedError) Error() string {
+	if e.several {
+		return "the " + e.what + " were created again or restored"
+	}
+
+	return "the " + e.what + " was created again or restored"
+}
+
+// notice returns the notice for the pages.
+func (e *recreatedError) notice(at time.Time) string {
+	return fmt.Sprintf("%v, as seen at %s: %s", e, clock(at), e.gone)
+}
 
 type watchedStream struct {
 	stream Stream
@@ -30,9 +41,9 @@ type watchedStream struct {
 
 func (f *feed) streams() []watchedStream {
 	return []watchedStream{
-		{f.Reports, recreatedError{f.Reports.Name(), "requests and reports that were not restored are lost", true}},
-		{f.Nodes, recreatedError{f.Nodes.Name(), "nodes are missing until they store their states again", false}},
-		{f.Assignments, recreatedError{f.Assignments.Name(), "pushes and removals that were not restored are lost, and nodes may run manifests that are no longer assigned", false}},
+		{f.Reports, recreatedError{f.Reports.Name(), "requests and reports that were not restored are lost", true, false}},
+		{f.Nodes, recreatedError{f.Nodes.Name(), "nodes are missing until they store their states again", false, false}},
+		{f.Assignments, recreatedError{f.Assignments.Name(), "pushes and removals that were not restored are lost, and nodes may run manifests that are no longer assigned", false, false}},
 	}
 }
 
@@ -147,13 +158,16 @@ func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 }
 
 func joinRecreated(all []*recreatedError) error {
-	joined := &recreatedError{}
+	joined := &recreatedError{several: len(all) > 1}
 	var what, gone []string
 	for _, one := range all {
 		what, gone = append(what, one.what), append(gone, one.gone)
 		joined.reports = joined.reports || one.reports
 	}
-	joined.what, joined.gone = strings.Join(what, ", the "), strings.Join(gone, "; ")
+	joined.gone = strings.Join(gone, "; ")
+	if joined.what = what[len(what)-1]; joined.several {
+		joined.what = strings.Join(what[:len(what)-1], ", the ") + " and the " + joined.what
+	}
 
 	return joined
 }

@@ -122,9 +122,9 @@ func (c *completeness) show(id problemID, p problem) {
 	c.noted()
 }
 
-// SetNotice sets the notice of the view; empty removes it. The view stays current.
+// SetNotice sets the notice of the view, in full; empty removes it. The view stays current.
 func (c *completeness) SetNotice(text string) {
-	c.change(func() { c.notice = firstLine(text, maxText) })
+	c.change(func() { c.notice = text })
 }
 
 // SetLastRuns records that the newest run of each node and outcome is known.
