@@ -46,7 +46,7 @@ type nodeStatus struct {
 func addNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is the time since the missing revision was assigned. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node; --limit counts nodes. OUTBOX counts unpublished reports. LATE FOR is the time since the missing revision was assigned. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cli.NodesVar(cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes), &c.nodes)
 	c.AddFilter(env, cmd, "Node to show; repeatable", "Filter by group; repeatable")
 	c.AddOrder(cmd, nodeColumns()...)
