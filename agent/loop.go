@@ -58,17 +58,29 @@ type loop struct {
 	log         *slog.Logger
 }
 
-// run works until ctx ends. The runs in progress continue until hard ends.
+// run starts the tasks that are due, one in each step, until ctx ends. The runs in progress continue until
+// hard ends.
 func (l *loop) run(ctx, hard context.Context) {
 	l.startBy = time.Now().Add(startWait)
 	close(l.started)
 	assigning, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	all.Go(func() { l.assign(assigning) })
+	m := l.manifests
 	for ctx.Err() == nil && !l.result.Reached {
 		l.running.Lock()
 		l.steps.Add(1)
-		until := l.work(ctx, hard)
+		m.NoteDrift(time.Now())
+		m.Pause(ctx, l.control.Paused(), time.Now())
+		l.step("concluding health checks", func() { m.Checks.ConcludePasses(ctx) })
+		var until time.Time // zero after the start of a task
+		switch now := time.Now(); {
+		case l.beginRequest(ctx, hard, now), l.synced && l.askForRuns(ctx, hard):
+		case m.RunNext(ctx, hard, now):
+		case m.Checks.BeginPasses(ctx, hard, now):
+		default:
+			until = l.next(now)
+		}
 		l.running.Unlock()
 		if !until.IsZero() {
 			tasks.Pause(ctx, time.Until(until), l.wakes.signal)
@@ -80,28 +92,15 @@ func (l *loop) run(ctx, hard context.Context) {
 	l.manifests.Close(context.WithoutCancel(ctx))
 }
 
-// work starts the task that is due, or returns the time of the next one. The caller holds the lock.
-func (l *loop) work(ctx, hard context.Context) (until time.Time) {
-	m := l.manifests
-	m.NoteDrift(time.Now())
-	m.Pause(ctx, l.control.Paused(), time.Now())
-	l.step("concluding health checks", func() { m.Checks.ConcludePasses(ctx) })
-	switch now := time.Now(); {
-	case l.beginRequest(ctx, hard, now), l.synced && l.askForRuns(ctx, hard):
-	case m.RunNext(ctx, hard, now):
-	case m.Checks.BeginPasses(ctx, hard, now):
-	default:
-		next, end := model.EarlierNonZero(m.Next(now), now.Add(longestSleep)), l.endAt(now)
-		if isOver(end, now) {
-			l.result = status.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
-		}
-		if !end.IsZero() {
-			next = model.EarlierTime(next, end)
-		}
-		return next
+// next returns the time of the next task, or sets the result if the goal is reached. No task is due. The
+// caller holds the lock.
+func (l *loop) next(now time.Time) time.Time {
+	next, end := model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep)), l.endAt(now)
+	if isOver(end, now) {
+		l.result = status.Result{Reached: true, Reasons: l.unconverged(l.manifests.View().Keys(), l.known)}
 	}
 
-	return time.Time{}
+	return model.EarlierNonZero(next, end)
 }
 
 // assign follows the assignments until ctx ends. After a panic it syncs again after a growing wait.
@@ -116,7 +115,16 @@ func (l *loop) assign(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, syncs := l.beginSync(retryAt)
 		if syncs {
-			if retryAt = (time.Time{}); l.sync(ctx) {
+			retryAt = time.Time{}
+			if l.step("syncing assignments", func() {
+				if l.wakes.retry.Swap(false) {
+					l.set.RetryNow(time.Now())
+				}
+				entries, sync := l.watch.Entries()
+				l.running.Do(func() { l.known = sync })
+				l.bucket.note(ctx, sync)
+				l.manifests.Sync(ctx, entries, sync)
+			}) {
 				wait.Reset()
 			} else {
 				retryAt = time.Now().Add(wait.Next())
@@ -144,7 +152,11 @@ func (l *loop) beginSync(retryAt time.Time) (next time.Time, due bool) {
 	if next = retryAt; retryAt.IsZero() {
 		next = l.manifests.View().Next
 	}
-	l.syncing = l.wakes.assignments.Swap(false) || isOver(next, time.Now())
+	now := time.Now()
+	l.syncing = l.wakes.assignments.Swap(false) || isOver(next, now)
+	if l.syncing && !l.synced {
+		l.runner.ChangedAt = now
+	}
 
 	return next, l.syncing
 }
@@ -154,25 +166,6 @@ func (l *loop) beginSync(retryAt time.Time) (next time.Time, due bool) {
 func (l *loop) endSync(synced bool) {
 	l.running.Do(func() { l.syncing, l.synced = false, l.synced || synced })
 	l.wakes.signal.Notify()
-}
-
-// sync reads the assignments and updates the manifests. It returns false after a panic.
-func (l *loop) sync(ctx context.Context) bool {
-	if l.wakes.retry.Swap(false) {
-		l.set.RetryNow(time.Now())
-	}
-
-	return l.step("syncing assignments", func() {
-		entries, sync := l.watch.Entries()
-		l.running.Do(func() {
-			if !l.synced {
-				l.runner.ChangedAt = time.Now()
-			}
-			l.known = sync
-		})
-		l.bucket.note(ctx, sync)
-		l.manifests.Sync(ctx, entries, sync)
-	})
 }
 
 // awaitFacts waits for the first facts, for at most startWait.

@@ -28,6 +28,16 @@ type announcements struct {
 	postponements quota
 }
 
+// announce reports the result of the assignments that put activated. Full runs begin after the reports are
+// on disk, so that the report of an assignment precedes the reports of its run.
+func (m *Manifests) announce(ctx context.Context, result desired.Result) {
+	defer func() {
+		m.o.Running.Do(func() { m.announcing = false })
+		m.o.Wake()
+	}()
+	m.announcements.announce(ctx, result)
+}
+
 func (a *announcements) announce(ctx context.Context, result desired.Result) {
 	for _, key := range result.Unassigned {
 		a.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")

@@ -213,17 +213,9 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 	m.o.Running.Do(func() { in = m.input() })
 	in.Entries, in.Sync = entries, sync
 	result := m.o.Set.Sync(ctx, in)
-	m.apply(ctx, result, func() {
-		before := m.stableFacts
-		if m.stableFacts = in.Facts.Stable; before == "" || before == m.stableFacts {
-			return
-		}
-		for _, key := range m.view.Keys() {
-			if v := m.view.Active(key); !v.Resolution.Static {
-				m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: in.Now})
-			}
-		}
-	})
+	m.put(ctx, result)
+	m.noteFacts(in)
+	m.announce(ctx, result)
 	m.o.Set.RemoveBundles(ctx)
 }
 
@@ -231,31 +223,18 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 func (m *Manifests) Handle(ctx context.Context) {
 	var in desired.Input
 	m.o.Running.Do(func() { in = m.input() })
-	result := m.o.Set.Handle(ctx, in)
-	if result.IsEmpty() {
-		return
+	if result := m.o.Set.Handle(ctx, in); !result.IsEmpty() {
+		m.put(ctx, result)
+		m.announce(ctx, result)
 	}
-	m.apply(ctx, result, func() {})
 }
 
-// apply activates the result of the assignments and reports it. also is called with the lock. Full runs
-// begin after the reports are on disk, so that the report of an assignment precedes the reports of its run.
-func (m *Manifests) apply(ctx context.Context, result desired.Result, also func()) {
+// put activates the result of the assignments. Full runs wait for announce, which follows.
+func (m *Manifests) put(ctx context.Context, result desired.Result) {
 	next := m.o.Set.View()
-	m.o.Running.Do(func() {
-		m.announcing = true
-		m.put(ctx, result, next)
-		also()
-	})
-	defer func() {
-		m.o.Running.Do(func() { m.announcing = false })
-		m.o.Wake()
-	}()
-	m.announcements.announce(ctx, result)
-}
-
-// put activates the result of the assignments. The caller holds the lock.
-func (m *Manifests) put(ctx context.Context, result desired.Result, next *desired.View) {
+	m.o.Running.Lock()
+	defer m.o.Running.Unlock()
+	m.announcing = true
 	now := time.Now()
 	m.view = next.After(m.view, result.Refreshed)
 	m.o.Status.SetAssignments(m.view.States())
@@ -293,6 +272,21 @@ func (m *Manifests) put(ctx context.Context, result desired.Result, next *desire
 	}
 	retainRegistrations(m.o.Registrar, m.view)
 	m.showWatches()
+}
+
+// noteFacts schedules the manifests that depend on facts if the stable facts changed.
+func (m *Manifests) noteFacts(in desired.Input) {
+	m.o.Running.Lock()
+	defer m.o.Running.Unlock()
+	before := m.stableFacts
+	if m.stableFacts = in.Facts.Stable; before == "" || before == m.stableFacts {
+		return
+	}
+	for _, key := range m.view.Keys() {
+		if v := m.view.Active(key); !v.Resolution.Static {
+			m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: in.Now})
+		}
+	}
 }
 
 // isDamaged reports whether the bundle of a version is damaged. The caller does not hold the lock.

@@ -85,12 +85,25 @@ var errDamaged = errors.New("the bundle is damaged")
 // errInactive ends a run of a manifest that became inactive before the run began.
 var errInactive = errors.New("the manifest is not active any more")
 
+// reconcile makes the run, reports it without the lock, and then records the outcome. So the report is
+// on disk before the state shows the outcome. It concludes nothing if the agent stopped the run before it
+// began, or if the manifest is no longer active.
 func (r *run) reconcile(ctx context.Context, lane *Lane, o engine.ReconcileOptions) {
 	r.lane = lane
 	summary, err := r.o.Runner.Run(ctx, lane, o, r.begin)
 	r.damaged = summary != nil && summary.Outcome() == model.OutcomeFailed && r.version != nil && r.isDamaged(r.version)
 	failed := tasks.Guard(r.o.Log, "concluding the run of "+r.key, func() error {
-		r.end(ctx, summary, err)
+		s, current := r.complete(ctx, summary, err)
+		if s == nil {
+			return nil
+		}
+		news := r.isNews(s, current)
+		if news {
+			r.o.Report.Run(s)
+			LogRun(ctx, r.o.Log, s)
+			r.Ran(r.key, s)
+		}
+		r.conclude(ctx, s, current, news)
 		return nil
 	})
 	r.o.Report.End(r.id)
@@ -339,43 +352,11 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	}
 }
 
-// end concludes the run in three steps: it completes the summary, reports it without the lock, and then
-// records the outcome. So the report is on disk before the state shows the outcome. It does nothing if
-// the agent stopped the run before it began, or if the manifest is no longer active.
-func (r *run) end(ctx context.Context, summary *model.Run, err error) {
-	var s *model.Run
-	var current bool
-	r.o.Running.Do(func() { s, current = r.complete(ctx, summary, err) })
-	if s == nil {
-		return
-	}
-	news := r.isNews(s, current)
-	if news {
-		r.o.Report.Run(s)
-		LogRun(ctx, r.o.Log, s)
-		r.Ran(r.key, s)
-	}
-	r.o.Running.Do(func() {
-		if !current || !r.isCurrent() {
-			r.concludeFormer(ctx, s)
-			return
-		}
-		r.concludeHealth(s)
-		if r.wake.Part == nil {
-			r.conclude(s, news)
-		} else {
-			r.concludePart(s)
-		}
-		r.schedule.Resume(r.key, s.RetryAt) // a part is not in the next full run
-		if r.gaveBack {
-			r.schedule.Resume(r.key, time.Now())
-		}
-	})
-}
-
 // complete returns the summary of the run, nil if there is nothing to conclude. current reports whether
-// the version of the run is active. The caller holds the lock.
+// the version of the run is active.
 func (r *run) complete(ctx context.Context, s *model.Run, err error) (_ *model.Run, current bool) {
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
 	if k := r.shared[r.key]; k != nil && k.whole == r {
 		k.whole = nil
 	}
@@ -439,7 +420,28 @@ func (r *run) concludeHealth(s *model.Run) {
 	r.o.Status.SetHealth(r.key, r.Checks.of(r.key).counts())
 }
 
-func (r *run) conclude(s *model.Run, news bool) {
+// conclude records the outcome of the run. current reports whether its version was active before it was
+// reported.
+func (r *run) conclude(ctx context.Context, s *model.Run, current, news bool) {
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	if !current || !r.isCurrent() {
+		r.concludeFormer(ctx, s)
+		return
+	}
+	r.concludeHealth(s)
+	if r.wake.Part == nil {
+		r.concludeFull(s, news)
+	} else {
+		r.concludePart(s)
+	}
+	r.schedule.Resume(r.key, s.RetryAt) // a part is not in the next full run
+	if r.gaveBack {
+		r.schedule.Resume(r.key, time.Now())
+	}
+}
+
+func (r *run) concludeFull(s *model.Run, news bool) {
 	retainRegistrations(r.o.Registrar, r.view)
 	if k := r.sharedOf(r.key); len(r.late)+len(k.late) > 0 {
 		k.late = r.late

@@ -138,8 +138,9 @@ func (l *loop) next() time.Time {
 	return at
 }
 
-// step does the due work and wakes the listener. It returns an error if the connection is closed. It
-// records other errors in Sync and retries later.
+// step does the due work. It wakes the listener if keys changed, a family became complete, or the
+// errors in Sync changed. It returns an error if the connection is closed. It records other errors in
+// Sync and retries later.
 func (l *loop) step(ctx context.Context) error {
 	if l.store.Conn.IsClosed() {
 		return nats.ErrConnectionClosed
@@ -156,8 +157,13 @@ func (l *loop) step(ctx context.Context) error {
 	if l.resubscription.checks(now) && l.store.Away() == nil && l.resubscription.denied() == nil {
 		l.resubscription.permit(ctx)
 	}
-	if ctx.Err() == nil {
-		l.flush()
+	if ctx.Err() != nil {
+		return nil
+	}
+	keys, problems := l.table.takeChanged()
+	if len(keys) > 0 || l.completed || problems != l.reported {
+		l.reported, l.completed = problems, false
+		l.wake(keys)
 	}
 
 	return nil
@@ -254,14 +260,4 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	l.o.Log.Log(ctx, level, "cannot read "+l.bucket.values+", will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
-}
-
-// flush wakes the listener if keys changed, a family became complete, or the errors in Sync changed.
-func (l *loop) flush() {
-	keys, problems := l.table.takeChanged()
-	if len(keys) == 0 && !l.completed && problems == l.reported {
-		return
-	}
-	l.reported, l.completed = problems, false
-	l.wake(keys)
 }

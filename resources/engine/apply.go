@@ -35,14 +35,25 @@ type changeResult struct {
 // used up then.
 const afterFailure = 30 * time.Second
 
-// one applies a change and retries it as often as the resource allows. A retry still makes the
-// refresh. One starts no attempt after stop has ended; ctx limits the current attempt.
+// one applies a change, observes the node and verifies it, and retries as often as the resource
+// allows. A retry still makes the refresh. One starts no attempt after stop has ended; ctx limits
+// the current attempt.
 func (a *applier) one(stop, ctx context.Context, c dueChange) changeResult {
 	meta := c.node.Resource.Meta()
 	touched := false
 	for attempt := 0; ; attempt++ {
-		outcome, made, err := a.once(ctx, c)
-		touched = touched || err == nil || !outcome.Untouched
+		working, cancel := withTimeout(ctx, c.node)
+		outcome, err := a.apply(working, c)
+		made := time.Now()
+		a.touched(c.node)
+		if err == nil {
+			outcome.Untouched = false
+			a.observer.seen[c.node.At].taken = false
+			a.observer.refresh(working, c.node)
+			err = a.verify(c.node, outcome)
+		}
+		cancel()
+		touched = touched || !outcome.Untouched
 		if err == nil {
 			return changeResult{outcome: outcome, touched: touched, made: made}
 		}
@@ -79,23 +90,6 @@ func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
 	}
 
 	return c, err
-}
-
-// once applies a change, observes the node and verifies it. made is the time of the change.
-func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outcome, made time.Time, err error) {
-	ctx, cancel := withTimeout(ctx, c.node)
-	defer cancel()
-	outcome, err = a.apply(ctx, c)
-	made = time.Now()
-	a.touched(c.node)
-	if err != nil {
-		return outcome, made, err
-	}
-	a.observer.seen[c.node.At].taken = false
-	a.observer.refresh(ctx, c.node)
-	outcome.Untouched = false
-
-	return outcome, made, a.verify(c.node, outcome)
 }
 
 func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {

@@ -14,30 +14,26 @@ import (
 
 var errCritical = errors.New("is critical")
 
-// conclude runs the health checks of a resource after its change, and ends its transaction.
-func (r *run) conclude(ctx context.Context, n *plan.Node, t *model.Transaction) {
-	interrupted := false
-	if state := r.observer.state(n); state != nil && !t.Skipped {
-		t.FinalEnsure = state.State().Ensure
-	}
-	if r.checks.isMade(n) && !t.Failed && !t.Skipped {
-		results, ahead := r.checks.made[n.Ref]
-		longest := time.Duration(0)
-		if ahead {
-			for _, h := range results {
-				longest = max(longest, h.Duration)
-			}
-			t.Timestamp = t.Timestamp.Add(-longest)
-		} else {
-			results = r.checks.of(ctx, []*plan.Node{n})[0]
+// check runs the health checks of a resource, unless they ran before all resources. It reports
+// whether some were interrupted.
+func (r *run) check(ctx context.Context, n *plan.Node, t *model.Transaction) (interrupted bool) {
+	results, ahead := r.checks.made[n.Ref]
+	longest := time.Duration(0)
+	if ahead {
+		for _, h := range results {
+			longest = max(longest, h.Duration)
 		}
-		made := slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
-		r.judge(ctx, n, t, made)
-		if interrupted = len(made) < len(results); interrupted {
-			r.interruptChecks(ctx, n, t)
-		}
+		t.Timestamp = t.Timestamp.Add(-longest)
+	} else {
+		results = r.checks.of(ctx, []*plan.Node{n})[0]
 	}
-	r.recorder.end(n, t, interrupted)
+	made := slices.DeleteFunc(slices.Clone(results), func(h model.HealthResult) bool { return h.Status == "" })
+	r.judge(ctx, n, t, made)
+	if interrupted = len(made) < len(results); interrupted {
+		r.interruptChecks(ctx, n, t)
+	}
+
+	return interrupted
 }
 
 // interruptChecks records that some health checks of a resource did not run, so that the resource

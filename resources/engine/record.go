@@ -30,30 +30,15 @@ type recorder struct {
 	outputs resource.Outputs
 }
 
-// end ends the transaction of a node. interrupted reports that its health checks were interrupted.
-func (r *recorder) end(n *plan.Node, t *model.Transaction, interrupted bool) {
-	if p := r.observer.provider(n); p != nil {
-		t.Provider = p.Name()
-	}
-	if !r.isSensitive(n) && (r.opts.Full || t.Outcome() != model.OutcomeStable) {
-		t.Properties = r.secrets.document(encodeJSON(r.observer.spec(n)))
-		if state := r.observer.state(n); state != nil {
-			t.Status = r.secrets.document(encodeJSON(state))
-		}
-	}
-	if state := r.observer.state(n); r.opts.RecordOwnState != nil && state != nil {
-		r.opts.RecordOwnState(n.Ref, state)
-	}
-	r.End(n)
-	r.report.complete(n, t)
-	if i := slices.IndexFunc(r.deferred, func(l deferredChange) bool { return l.node.Ref == n.Ref }); i >= 0 {
-		// finish emits it. The transactions after it do not wait for it.
+// defers reports whether a change of a node is made at the end of the run. interrupted reports that
+// its health checks were interrupted.
+func (r *recorder) defers(n *plan.Node, interrupted bool) bool {
+	i := slices.IndexFunc(r.deferred, func(l deferredChange) bool { return l.node.Ref == n.Ref })
+	if i >= 0 {
 		r.deferred[i].interrupted = interrupted
-		r.report.emit(n, nil)
-		return
 	}
-	r.register(n, t, interrupted)
-	r.report.emit(n, t)
+
+	return i >= 0
 }
 
 // register passes on the registrations of a resource after it ran. A run that only checks health

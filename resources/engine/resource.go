@@ -46,8 +46,6 @@ func (r *run) reconcileResource(ctx, work context.Context, n *plan.Node) {
 	case plan.Skip:
 		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.RetryAt = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.RetryAt
 		r.Results[n.At].Unmet, r.Results[n.At].RetryAt = len(d.Unmet) > 0, d.RetryAt
-		r.recorder.end(n, t, false)
-		return
 	case plan.Fail:
 		r.recorder.fail(ctx, n, t, d.Err)
 	case plan.Unknown:
@@ -63,6 +61,38 @@ func (r *run) reconcileResource(ctx, work context.Context, n *plan.Node) {
 		r.predict(n, t, d)
 	}
 	r.conclude(ctx, n, t)
+}
+
+// conclude completes the transaction of a node, after the health checks if the node ran, and emits
+// it.
+func (r *run) conclude(ctx context.Context, n *plan.Node, t *model.Transaction) {
+	interrupted, state := false, r.observer.state(n)
+	if state != nil && !t.Skipped && !t.NotRun {
+		t.FinalEnsure = state.State().Ensure
+	}
+	if r.checks.isMade(n) && !t.Failed && !t.Skipped && !t.NotRun {
+		interrupted = r.check(ctx, n, t)
+	}
+	if p := r.observer.provider(n); p != nil {
+		t.Provider = p.Name()
+	}
+	if !r.isSensitive(n) && (r.opts.Full || t.Outcome() != model.OutcomeStable) {
+		t.Properties = r.secrets.document(encodeJSON(r.observer.spec(n)))
+		if state != nil {
+			t.Status = r.secrets.document(encodeJSON(state))
+		}
+	}
+	if r.opts.RecordOwnState != nil && state != nil {
+		r.opts.RecordOwnState(n.Ref, state)
+	}
+	r.End(n)
+	r.report.complete(n, t)
+	if r.recorder.defers(n, interrupted) {
+		t = nil // finish emits it. The transactions after it do not wait for it.
+	} else {
+		r.recorder.register(n, t, interrupted)
+	}
+	r.report.emit(n, t)
 }
 
 // readAgain observes a node again that was in a transitional state, and decides on it.

@@ -250,8 +250,9 @@ func (f *files) fail(err error) {
 	}
 }
 
-// handle processes events. It returns the wake functions to call, and limits the next read to the time when
-// handle must be called again.
+// handle marks the watches that the events concern, and settles the marks. An event of an unwatched name costs
+// only the lookup. It returns the wake functions to call, and limits the next read to the time when handle must
+// be called again.
 func (f *files) handle(buffer []byte) []func() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,7 +268,26 @@ func (f *files) handle(buffer []byte) []func() {
 			break
 		}
 		buffer = rest
-		f.handleEvent(e)
+		d := f.inotify.dirs[e.wd]
+		switch {
+		case e.has(unix.IN_Q_OVERFLOW):
+			f.overflowed(time.Now())
+		case d == nil:
+		case e.has(unix.IN_IGNORED | unix.IN_UNMOUNT):
+			f.inotify.noise.counts[d]++
+			f.dirRemoved(d)
+		default:
+			f.inotify.noise.counts[d]++
+			for _, p := range d.hops[string(e.name)] {
+				f.marks.markOwner(p.route, e)
+			}
+			for _, t := range d.trees {
+				f.marks.markWoken(t.watch)
+				if e.has(entries) && e.has(unix.IN_ISDIR) {
+					f.marks.markTree(t)
+				}
+			}
+		}
 	}
 	if isLast {
 		f.inotify.noise.emptied()
@@ -278,32 +298,11 @@ func (f *files) handle(buffer []byte) []func() {
 	return wakes
 }
 
-// handleEvent marks the watches that an event concerns. An event of an unwatched name costs only the lookup.
-func (f *files) handleEvent(e event) {
-	if e.has(unix.IN_Q_OVERFLOW) {
-		now := time.Now()
-		f.dropNoisy(f.inotify.noise.overflowed(now))
-		f.overflow = model.LaterTime(now, f.marked.Add(markEvery))
-		return
-	}
-	d := f.inotify.dirs[e.wd]
-	if d == nil {
-		return
-	}
-	f.inotify.noise.counts[d]++
-	if e.has(unix.IN_IGNORED | unix.IN_UNMOUNT) {
-		f.dirRemoved(d)
-		return
-	}
-	for _, p := range d.hops[string(e.name)] {
-		f.marks.markOwner(p.route, e)
-	}
-	for _, t := range d.trees {
-		f.marks.markWoken(t.watch)
-		if e.has(entries) && e.has(unix.IN_ISDIR) {
-			f.marks.markTree(t)
-		}
-	}
+// overflowed schedules the marking of all watches, because events were lost, and ends the watches of noisy
+// directories.
+func (f *files) overflowed(now time.Time) {
+	f.dropNoisy(f.inotify.noise.overflowed(now))
+	f.overflow = model.LaterTime(now, f.marked.Add(markEvery))
 }
 
 // dropNoisy ends the watches of noisy directories. The next attempts to watch them fail.
