@@ -2,15 +2,11 @@ package fleetcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
-	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -56,11 +52,11 @@ func (c *tokenCommand) run(context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	if c.file != "" {
-		before, err := appendLine(c.file, line)
+		before, err := access.AppendLine(c.file, line)
 		if err != nil {
 			return cli.FileError("file of tokens", c.file, err)
 		}
-		switch roles := rolesOf(before, c.name); len(roles) {
+		switch roles := access.RolesOf(before, c.name); len(roles) {
 		case 0:
 		case 1:
 			c.Log.Warn(fmt.Sprintf("%s has another token of %s with role %s, which remains valid: delete its line, or choose another name", c.file, c.name, roles[0]))
@@ -75,48 +71,4 @@ func (c *tokenCommand) run(context.Context) error {
 			c.Print.Remark("line for the file of tokens: %s", line[:len(line)-1])
 		}
 	})
-}
-
-// rolesOf returns the roles of a name's tokens in a file of tokens.
-func rolesOf(file, name string) []string {
-	var out []string
-	for line := range strings.Lines(file) {
-		if words := strings.Fields(line); len(words) == 3 && words[1] == name {
-			out = append(out, words[0])
-		}
-	}
-
-	return out
-}
-
-// maxTokens is the maximum number of bytes to read from a file of tokens.
-const maxTokens = 1 << 20
-
-// appendLine appends a line to a file that only its owner may read. It creates a missing file. It returns the
-// previous content.
-func appendLine(path, line string) (before string, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a regular file", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxTokens))
-	if err != nil {
-		return "", err
-	}
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		line = "\n" + line
-	}
-	_, err = f.WriteString(line)
-
-	return string(text), errors.Join(err, f.Sync())
 }

@@ -8,8 +8,13 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -200,4 +205,48 @@ func UserOf(ctx context.Context) User {
 	u, _ := ctx.Value(userKey{}).(User)
 
 	return u
+}
+
+// RolesOf returns the roles of a name's tokens in a file of tokens.
+func RolesOf(file, name string) []string {
+	var out []string
+	for line := range strings.Lines(file) {
+		if words := strings.Fields(line); len(words) == 3 && words[1] == name {
+			out = append(out, words[0])
+		}
+	}
+
+	return out
+}
+
+// maxAppended is the maximum number of bytes to read from a file of tokens.
+const maxAppended = 1 << 20
+
+// AppendLine appends a line to a file that only its owner may read. It creates a missing file. It returns the
+// previous content.
+func AppendLine(path, line string) (before string, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is not a regular file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxAppended))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		line = "\n" + line
+	}
+	_, err = f.WriteString(line)
+
+	return string(text), errors.Join(err, f.Sync())
 }
