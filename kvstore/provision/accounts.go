@@ -427,3 +427,26 @@ func ServerLimits(fleets ...Accounts) string {
 	return fmt.Sprintf("# above the limits of all accounts together, so that administrators can always connect\nmax_connections: %d\n"+
 		"# how much the server buffers for a connection that does not read; administrators read up to 16 MB at once. It cannot be changed by a reload: set it before the server starts\n#max_pending: %s\n", connections, maxPending)
 }
+
+// ExampleUsers returns example users for each account.
+func (a Accounts) ExampleUsers() Users {
+	return Users{
+		a.Fleet.Name: {"# administrators with all permissions", `{user: admin, password: "change me"}`},
+		a.Nodes.Name: {
+			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",
+			`{user: web01, password: "change me too", include "web01.conf"}`,
+		},
+		a.Operators.Name: {
+			"# muster fleet permissions alice --viewer >alice.conf",
+			`# {user: alice, password: "…", include "alice.conf"}`,
+			"# muster fleet permissions wall --serve >wall.conf",
+			`# {user: wall, password: "…", include "wall.conf"}`,
+			"# muster fleet permissions bob --operator --groups web >bob.conf",
+			`# {user: bob, password: "…", include "bob.conf"}`,
+		},
+		a.Requesters.Name: {
+			"# muster fleet permissions board --serve --actions --requests run,preview >board.conf",
+			`# {user: board, password: "…", include "board.conf"}`,
+		},
+	}
+}

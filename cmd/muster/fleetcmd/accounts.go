@@ -41,7 +41,7 @@ func (c *accountsCommand) run(context.Context) error {
 		return cli.Usagef("--nodes must be a number from 1 to %d, not %d", maxNodes, c.nodes)
 	}
 	accounts = accounts.For(c.nodes)
-	text := provision.ServerLimits(accounts) + accounts.ServerConfig(examples(accounts))
+	text := provision.ServerLimits(accounts) + accounts.ServerConfig(accounts.ExampleUsers())
 	if c.jwt {
 		claims, err := accounts.ClaimsJSON()
 		if err != nil {
@@ -53,27 +53,4 @@ func (c *accountsCommand) run(context.Context) error {
 	_, err = fmt.Fprint(c.Print.Out, text)
 
 	return err
-}
-
-// examples returns example users for each account.
-func examples(a provision.Accounts) provision.Users {
-	return provision.Users{
-		a.Fleet.Name: {"# administrators with all permissions", `{user: admin, password: "change me"}`},
-		a.Nodes.Name: {
-			"# one for each node: muster fleet permissions web01 --groups web >web01.conf",
-			`{user: web01, password: "change me too", include "web01.conf"}`,
-		},
-		a.Operators.Name: {
-			"# muster fleet permissions alice --viewer >alice.conf",
-			`# {user: alice, password: "…", include "alice.conf"}`,
-			"# muster fleet permissions wall --serve >wall.conf",
-			`# {user: wall, password: "…", include "wall.conf"}`,
-			"# muster fleet permissions bob --operator --groups web >bob.conf",
-			`# {user: bob, password: "…", include "bob.conf"}`,
-		},
-		a.Requesters.Name: {
-			"# muster fleet permissions board --serve --actions --requests run,preview >board.conf",
-			`# {user: board, password: "…", include "board.conf"}`,
-		},
-	}
 }

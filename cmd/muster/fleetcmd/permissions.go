@@ -1,11 +1,11 @@
 package fleetcmd
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -75,13 +75,13 @@ func (c *permissionsCommand) run(ctx context.Context) error {
 	for i, u := range users {
 		allowed, err := c.allowed(u)
 		if err != nil {
-			wrong = append(wrong, u.wrong(err))
+			wrong = append(wrong, u.Wrong(err))
 			continue
 		}
 		if documents[i], err = c.document(allowed); err != nil {
 			return err
 		}
-		sizes[i] = allowed.JWTSize(u.name)
+		sizes[i] = allowed.JWTSize(u.Name)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return cli.Usagef("%w", err)
@@ -96,7 +96,7 @@ func (c *permissionsCommand) run(ctx context.Context) error {
 		return c.write(ctx, users, documents)
 	}
 	if !c.jwt && !c.IsDocument() && c.isOfNode() && len(c.names) == 1 && len(c.groups) == 0 && !c.hasFrom {
-		c.Print.Remark("# permissions of a node called %s; for a person add --viewer or --operator", print.Text(users[0].name))
+		c.Print.Remark("# permissions of a node called %s; for a person add --viewer or --operator", print.Text(users[0].Name))
 	}
 	_, err = c.Print.Out.Write(documents[0])
 
@@ -153,8 +153,8 @@ func (c *permissionsCommand) document(allowed provision.Permissions) ([]byte, er
 }
 
 // allowed returns the permissions of a user in the role that the flags name.
-func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) {
-	groups, nodes := append(splitLists(c.groups), u.groups...), splitLists(c.nodes)
+func (c *permissionsCommand) allowed(u provision.NamedUser) (provision.Permissions, error) {
+	groups, nodes := append(splitLists(c.groups), u.Groups...), splitLists(c.nodes)
 	switch {
 	case c.serve && (c.viewer || c.operator || len(groups)+len(nodes) > 0):
 		return provision.Permissions{}, errors.New("--serve includes all groups and nodes: remove --viewer, --operator, --groups and --nodes")
@@ -169,15 +169,15 @@ func (c *permissionsCommand) allowed(u natsUser) (provision.Permissions, error) 
 	case c.operator && len(groups)+len(nodes) == 0:
 		return provision.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
 	case c.viewer:
-		return provision.ViewerPermissions(c.Flags.Prefix, u.name)
+		return provision.ViewerPermissions(c.Flags.Prefix, u.Name)
 	case c.serve:
-		return provision.DashboardPermissions(c.Flags.Prefix, u.name, provision.Serving{Pauses: c.actions, Requests: splitLists(c.requests)})
+		return provision.DashboardPermissions(c.Flags.Prefix, u.Name, provision.Serving{Pauses: c.actions, Requests: splitLists(c.requests)})
 	case c.operator:
-		return provision.OperatorPermissions(c.Flags.Prefix, u.name, groups, nodes)
+		return provision.OperatorPermissions(c.Flags.Prefix, u.Name, groups, nodes)
 	case c.oneAccount:
-		return provision.NodePermissions(kvstore.OwnAPI, c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissions(kvstore.OwnAPI, c.Flags.Prefix, u.Name, groups)
 	default:
-		return provision.NodePermissions(kvstore.JoinedAPI, c.Flags.Prefix, u.name, groups)
+		return provision.NodePermissions(kvstore.JoinedAPI, c.Flags.Prefix, u.Name, groups)
 	}
 }
 
@@ -198,7 +198,7 @@ func remarkLine(env *cli.Env) {
 
 // warnOfLong warns if a JWT may exceed the default limit of nats-server, and names the longest. Otherwise it
 // prints a remark about the setting. sizes are the sizes of the users' JWTs.
-func (c *permissionsCommand) warnOfLong(users []natsUser, sizes []int) {
+func (c *permissionsCommand) warnOfLong(users []provision.NamedUser, sizes []int) {
 	long := 0
 	for _, size := range sizes {
 		if size > provision.LongJWT {
@@ -210,123 +210,69 @@ func (c *permissionsCommand) warnOfLong(users []natsUser, sizes []int) {
 		return
 	}
 	size := slices.Max(sizes)
-	about := []any{"user", users[slices.Index(sizes, size)].name, "bytes", size}
+	about := []any{"user", users[slices.Index(sizes, size)].Name, "bytes", size}
 	if long > 1 {
 		about = append(about, "others", long-1)
 	}
 	c.Log.Warn("this JWT may be too long for nats-server by default: set max_control_line: "+provision.ControlLine+" in the configuration of each server", about...)
 }
 
-// natsUser is a node or an operator, with its groups.
-type natsUser struct {
-	name   string
-	groups []string
-	// position is FILE:LINE, empty for the command line.
-	position string
-}
-
-// wrong prefixes an error with the position of the user.
-func (u natsUser) wrong(err error) error {
-	if u.position == "" {
-		return err
-	}
-
-	return fmt.Errorf("%s: %w", u.position, err)
-}
-
 // users returns the users from the command line and from the file. A name given twice is an error.
-func (c *permissionsCommand) users() ([]natsUser, error) {
-	var all []natsUser
+func (c *permissionsCommand) users() ([]provision.NamedUser, error) {
+	var all []provision.NamedUser
 	for _, name := range c.names {
-		all = append(all, natsUser{name: name})
+		all = append(all, provision.NamedUser{Name: name})
 	}
 	if c.hasFrom {
-		read, err := c.read()
+		name, text, err := c.readFrom()
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--from: %w", err)
+		}
+		read, err := provision.ParseUsers(name, string(text))
+		if err != nil {
+			return nil, cli.Usagef("%w", err)
 		}
 		all = append(all, read...)
 	}
 	if len(all) == 0 {
 		return nil, cli.Usagef("no name: give names, or --from FILE with one name per line")
 	}
-	known, wrong := map[string]natsUser{}, []error{}
 	for i := range all {
 		if c.isOfNode() {
-			all[i].name = cli.NodeID(all[i].name)
+			all[i].Name = cli.NodeID(all[i].Name)
 		}
-		u := all[i]
-		if other, is := known[u.name]; is {
-			wrong = append(wrong, u.wrong(fmt.Errorf("%s is given twice, first %s", u.name, other.where())))
-		}
-		known[u.name] = u
 	}
-	if err := errors.Join(wrong...); err != nil {
+	if err := provision.CheckNames(all); err != nil {
 		return nil, cli.Usagef("%w", err)
 	}
 
 	return all, nil
 }
 
-// where describes the position of the user for a message.
-func (u natsUser) where() string {
-	if u.position == "" {
-		return "on the command line"
+// readFrom reads the file of --from.
+func (c *permissionsCommand) readFrom() (name string, text []byte, err error) {
+	if c.from == "" { // fisk turns a lone dash into an empty value
+		name = "standard input"
+		text, err = io.ReadAll(c.Stdin)
+	} else {
+		name = c.from
+		text, err = os.ReadFile(c.from)
 	}
 
-	return "at " + u.position
-}
-
-// read reads the users of --from: lines with a name and, optionally, comma-separated groups.
-func (c *permissionsCommand) read() ([]natsUser, error) {
-	from, name := c.Stdin, "standard input"
-	if c.from != "" { // fisk turns a lone dash into an empty value
-		f, err := os.Open(c.from)
-		if err != nil {
-			return nil, fmt.Errorf("--from: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		from, name = f, c.from
-	}
-	var out []natsUser
-	var wrong []error
-	lines := bufio.NewScanner(from)
-	for at := 1; lines.Scan(); at++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
-		words := strings.Fields(text)
-		if len(words) == 0 {
-			continue
-		}
-		u := natsUser{name: words[0], position: fmt.Sprintf("%s:%d", name, at)}
-		switch {
-		case len(words) > 2:
-			wrong = append(wrong, u.wrong(fmt.Errorf("%q follows the groups: write a name, then its groups separated by commas", words[2])))
-		case len(words) == 2:
-			u.groups = strings.Split(words[1], ",")
-		}
-		out = append(out, u)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("--from: read %s: %w", name, err)
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, cli.Usagef("%w", err)
-	}
-
-	return out, nil
+	return name, text, err
 }
 
 // readable is the mode of permission files: nats-server reads them, and they are not secret.
 const readable = 0o644
 
 // write writes a document for each user into the directory, and prints the changed paths.
-func (c *permissionsCommand) write(ctx context.Context, users []natsUser, documents [][]byte) error {
+func (c *permissionsCommand) write(ctx context.Context, users []provision.NamedUser, documents [][]byte) error {
 	if err := os.Mkdir(c.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	changed, disk := 0, files.New(files.Options{})
 	for i, u := range users {
-		path := filepath.Join(c.dir, u.name+c.extension())
+		path := filepath.Join(c.dir, u.Name+c.extension())
 		if now, err := files.Read(path, int64(len(documents[i]))); err == nil && bytes.Equal(now, documents[i]) {
 			continue
 		}

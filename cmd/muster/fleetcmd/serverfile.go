@@ -237,15 +237,15 @@ func inFlag(flag string, err error) error {
 }
 
 // addUsers adds the users to a configuration file of nats-server.
-func (c *permissionsCommand) addUsers(ctx context.Context, users []natsUser, documents [][]byte) (err error) {
+func (c *permissionsCommand) addUsers(ctx context.Context, users []provision.NamedUser, documents [][]byte) (err error) {
 	f, err := openServerFile(c.add)
 	if err != nil {
 		return inFlag("--add", err)
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	for _, u := range users {
-		if f.Has(u.name) {
-			err = errors.Join(err, u.wrong(fmt.Errorf("%s has a user %s: give it other groups with --dir, or a new password with --new-password", c.add, u.name)))
+		if f.Has(u.Name) {
+			err = errors.Join(err, u.Wrong(fmt.Errorf("%s has a user %s: give it other groups with --dir, or a new password with --new-password", c.add, u.Name)))
 		}
 	}
 	if err != nil {
@@ -253,11 +253,11 @@ func (c *permissionsCommand) addUsers(ctx context.Context, users []natsUser, doc
 	}
 	added := make([]provision.NewUser, len(users))
 	for i, u := range users {
-		added[i] = provision.NewUser{Name: u.name, Include: u.name + ".conf"}
+		added[i] = provision.NewUser{Name: u.Name, Include: u.Name + ".conf"}
 		if err := f.writeNew(ctx, f.beside(added[i].Include), documents[i]); err != nil {
 			return inFlag("--add", err)
 		}
-		if added[i].Password, err = f.password(ctx, f.beside(u.name+".password")); err != nil {
+		if added[i].Password, err = f.password(ctx, f.beside(u.Name+".password")); err != nil {
 			return inFlag("--add", err)
 		}
 	}
@@ -300,14 +300,14 @@ func (c *permissionsCommand) edit(f *serverFile, users []provision.NewUser) (edi
 }
 
 // setPassword gives a user of a configuration file of nats-server a new password.
-func (c *permissionsCommand) setPassword(ctx context.Context, u natsUser) (err error) {
+func (c *permissionsCommand) setPassword(ctx context.Context, u provision.NamedUser) (err error) {
 	f, err := openServerFile(c.newPassword)
 	if err != nil {
 		return inFlag("--new-password", err)
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	password, path := rand.Text(), f.beside(u.name+".password")
-	edit, err := f.SetPassword(u.name, password)
+	password, path := rand.Text(), f.beside(u.Name+".password")
+	edit, err := f.SetPassword(u.Name, password)
 	if err == nil {
 		err = f.save(ctx, edit)
 	}
@@ -317,7 +317,7 @@ func (c *permissionsCommand) setPassword(ctx context.Context, u natsUser) (err e
 	if err != nil {
 		return inFlag("--new-password", err)
 	}
-	c.Print.Printf("%s: user %s has the new password in %s, copy it to the node\n%s\n", c.newPassword, u.name, path, reloadHint)
+	c.Print.Printf("%s: user %s has the new password in %s, copy it to the node\n%s\n", c.newPassword, u.Name, path, reloadHint)
 
 	return nil
 }
