@@ -396,3 +396,31 @@ func ofManifest(key string, v document.Assigned) model.Problems {
 func Invalid(problems model.Problems) string {
 	return "nodes reject this: " + strings.Join(strings.Fields(problems.Error()), " ")
 }
+
+// CountPushed returns the numbers of pushed and unchanged targets.
+func CountPushed(done []Pushed, targets int) string {
+	unchanged := 0
+	for _, p := range done {
+		if p.Unchanged {
+			unchanged++
+		}
+	}
+	text := fmt.Sprintf("%d of %d pushed", len(done)-unchanged, targets)
+	if unchanged > 0 {
+		text += fmt.Sprintf(", %d unchanged", unchanged)
+	}
+
+	return text
+}
+
+// GoalOf returns the goal that every node runs the pushed revisions while they are the assigned ones.
+func GoalOf(done []Pushed) Goal {
+	g := Goal{Revisions: map[string]uint64{}, InForce: true}
+	for _, p := range done {
+		g.Keys = append(g.Keys, p.Key)
+		g.Revisions[p.Key] = p.Revision
+		_, g.Name, _ = fleet.ParseKey(p.Key)
+	}
+
+	return g
+}

@@ -95,7 +95,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	var statuses []view.Assignment
 	if c.wait || c.waitUnreachable {
-		goal := pushedGoal(done)
+		goal := assign.GoalOf(done)
 		again := []string{"fleet", "wait", goal.Name}
 		if len(goal.Keys) == 1 {
 			again[2] = goal.Keys[0]
@@ -135,7 +135,7 @@ func (c *pushCommand) push(ctx context.Context, to opened, push assign.Push) ([]
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		err = fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
 	case err != nil && len(push.Targets) > 1:
-		err = fmt.Errorf("%w\n%s", err, tally(done, len(push.Targets)))
+		err = fmt.Errorf("%w\n%s", err, assign.CountPushed(done, len(push.Targets)))
 	}
 
 	return done, err
@@ -223,34 +223,6 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *Store, done []
 			}
 		}
 	}
-}
-
-// tally returns the numbers of pushed and unchanged targets.
-func tally(done []assign.Pushed, targets int) string {
-	unchanged := 0
-	for _, p := range done {
-		if p.Unchanged {
-			unchanged++
-		}
-	}
-	text := fmt.Sprintf("%d of %d pushed", len(done)-unchanged, targets)
-	if unchanged > 0 {
-		text += fmt.Sprintf(", %d unchanged", unchanged)
-	}
-
-	return text
-}
-
-// pushedGoal returns the goal that every node runs the pushed revisions while they are the assigned ones.
-func pushedGoal(done []assign.Pushed) assign.Goal {
-	g := assign.Goal{Revisions: map[string]uint64{}, InForce: true}
-	for _, p := range done {
-		g.Keys = append(g.Keys, p.Key)
-		g.Revisions[p.Key] = p.Revision
-		_, g.Name, _ = fleet.ParseKey(p.Key)
-	}
-
-	return g
 }
 
 // terms holds the flags that set the terms of an assignment.

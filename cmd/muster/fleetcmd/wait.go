@@ -139,9 +139,8 @@ type Wait struct {
 	store *Store
 	line  *print.Progress
 	// isAway is set while a reported outage of NATS lasts.
-	isAway bool
-	// hasRemark and hasFinalRemark are set after the remarks about unreachable and paused nodes, see remark.
-	hasRemark, hasFinalRemark bool
+	isAway  bool
+	remarks assign.WaitRemarks
 	// warned are the printed warnings about states that the server does not store.
 	warned map[string]bool
 	// isChecked is set after checkStored, isFailing after it confirmed that states are not stored, isDoubtful also after a
@@ -153,6 +152,7 @@ type Wait struct {
 // revision that replaced them.
 func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
 	w.store, w.line, w.warned = s, w.Print.Progress(), map[string]bool{}
+	w.remarks.Timeout = w.Timeout
 	defer w.line.Clear()
 	waiter := assign.Waiter{
 		Nodes: s, LeaveUnreachable: w.LeaveUnreachable,
@@ -164,10 +164,10 @@ func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
 		OnOutage:    w.sayOutage,
 		OnPoll: func(all []fleet.RolloutStatus) {
 			w.isAway = false
-			if text := w.remark(all); text != "" && !w.LeaveUnreachable {
+			if text := w.remarks.Next(all); text != "" && !w.LeaveUnreachable {
 				w.say(text)
 			}
-			w.line.Show("%s", progress(w.Name, all))
+			w.line.Show("%s", assign.WaitProgress(w.Name, all))
 		},
 	}
 	found, err := waiter.Reach(ctx, s, w.Goal, w.Timeout)
@@ -193,8 +193,13 @@ func (w *Wait) Run(ctx context.Context, s *Store) ([]view.Assignment, error) {
 		return all, found.Replaced
 	case len(all) == 0:
 		return all, w.nobody(s.KV.Names, found.Rollout)
+	case fleet.TallyOf(found.Statuses).Targets == 0:
+		return all, appliesNowhere(w.Name, s.KV.Names, found.Statuses)
 	default:
-		return all, w.verdict(ctx, found.TimedOut, found.Statuses)
+		return all, assign.Verdict{
+			Name: w.Name, Timeout: w.Timeout, TimedOut: found.TimedOut, LeaveUnreachable: w.LeaveUnreachable,
+			IsFailing: w.isFailing, IsDoubtful: w.isDoubtful, Run: s.KV.Names.Run, Again: shellquote.Join(w.Again...),
+		}.Err(ctx, found.Statuses)
 	}
 }
 
@@ -233,69 +238,6 @@ func printTally(p print.Printer, t fleet.Tally) {
 	case t.All > 0:
 		p.Printf("not applicable on any of %s\n", print.Count(t.All, "node"))
 	}
-}
-
-// verdict returns the error of a wait. timedOut reports whether it took the whole timeout.
-func (w *Wait) verdict(ctx context.Context, timedOut bool, statuses []fleet.RolloutStatus) error {
-	names, t, only := w.store.KV.Names, fleet.TallyOf(statuses), remainder(statuses)
-	outdated := fmt.Sprintf("%s is not up to date on %d of %d nodes", w.Name, t.NotUpToDate(), t.Targets)
-	switch {
-	case t.Targets == 0:
-		return appliesNowhere(w.Name, names, statuses)
-	case t.NotUpToDate() == 0:
-		return nil
-	case t.NotUpToDate() == t.Rejected:
-		return fmt.Errorf("%s was rejected by %d of %d nodes", w.Name, t.Rejected, t.Targets)
-	case t.NotUpToDate() == t.Failed:
-		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
-		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", w.Name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
-	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s: %s (they continue; see: %s)", context.Cause(ctx), outdated, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
-	case only != "" && (t.Rejected == 0 || !timedOut) && w.LeaveUnreachable && !w.isFailing && ctx.Err() == nil:
-		return fmt.Errorf("%s: %s%s%s; %s", outdated, notUpToDate(statuses), w.unreachableHint(statuses), rejectedHint(t), later(only, names.Run("fleet wait "+w.Name)))
-	case !timedOut:
-		return fmt.Errorf("%s: %s%s", outdated, notUpToDate(statuses), rejectedHint(t))
-	default:
-		return fmt.Errorf("%s after %s: %s%s", outdated, w.Timeout, notUpToDate(statuses), w.unreachableHint(statuses))
-	}
-}
-
-// rejectedHint names the remedy for rejected revisions, empty for none.
-func rejectedHint(t fleet.Tally) string {
-	if t.Rejected == 0 {
-		return ""
-	}
-
-	return "; rejected nodes need another push"
-}
-
-// later explains when nodes apply a push that did not wait for them; only is the result of remainder.
-// wait is the command that waits for them.
-func later(only, wait string) string {
-	when := map[string]string{
-		"unreachable": "when they reconnect", "paused": "when their pause ends", "unreachable or paused": "when they reconnect or their pause ends",
-	}
-
-	return fmt.Sprintf("%s nodes apply it %s, %s waits for them", only, when[only], wait)
-}
-
-// unreachableHint returns the remedy for an unreachable node that never returns, empty without one. While the server
-// does not store states, running nodes count as unreachable.
-func (w *Wait) unreachableHint(statuses []fleet.RolloutStatus) string {
-	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
-	if i < 0 {
-		return ""
-	}
-	if w.isDoubtful {
-		return "; their states may be old, because the NATS server stored no states"
-	}
-	s, names := statuses[i], w.store.KV.Names
-	remedy := names.Run("fleet forget " + s.Node)
-	if t, _, err := fleet.ParseKey(s.Key); err == nil && t.Node != "" {
-		remedy = names.Run("fleet rm " + s.Key)
-	}
-
-	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
 }
 
 // nobody returns the error of a goal without nodes: none of the selected, or of the known nodes, is a target.
