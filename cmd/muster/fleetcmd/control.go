@@ -139,16 +139,6 @@ func printWritten(p print.Printer, what string, all []*written) {
 	}
 }
 
-// edit is a change of the labels or the groups of nodes.
-type edit struct {
-	// set maps names to values; groups have no values.
-	set    map[string]string
-	remove []string
-	// order replaces the order of groups if setsOrder is true; an empty order resets it.
-	order     []string
-	setsOrder bool
-}
-
 // syntax describes how an edit is written.
 type syntax struct {
 	// noun names the edited thing; usage shows the syntax.
@@ -167,44 +157,36 @@ func (s syntax) isChange(arg string) bool {
 }
 
 // parse splits the arguments into nodes, which it adds to the targets, and an edit.
-func (c *controlCommand) parse(args []string, s syntax) (e edit, err error) {
+func (c *controlCommand) parse(args []string, s syntax) (e ask.Edit, err error) {
 	if len(args) > 0 && !c.Given("on") && !c.Given("node") {
 		c.nodes, args = []string{cli.NodeID(args[0])}, args[1:]
 		for len(args) > 1 && !s.isChange(args[0]) {
 			c.nodes, args = append(c.nodes, cli.NodeID(args[0])), args[1:]
 		}
 	}
-	e.set = map[string]string{}
+	e.Set = map[string]string{}
 	for _, arg := range args {
 		if name, value, ok := s.set(arg); ok {
-			e.set[name] = value
+			e.Set[name] = value
 			continue
 		}
 		name, removes := strings.CutSuffix(arg, "-")
 		if !removes || name == "" {
 			return e, cli.Usagef("%q: write %s", arg, s.usage)
 		}
-		e.remove = append(e.remove, name)
+		e.Remove = append(e.Remove, name)
 	}
-	for _, name := range e.remove {
-		if _, both := e.set[name]; both {
+	for _, name := range e.Remove {
+		if _, both := e.Set[name]; both {
 			return e, cli.Usagef("%s %s %s", s.noun, name, s.conflict)
 		}
 	}
-	if len(e.set)+len(e.remove) == 0 {
+	if len(e.Set)+len(e.Remove) == 0 {
 		return e, cli.Usagef("no %s: write %s", s.noun, s.usage)
 	}
 
 	return e, nil
 }
-
-// isIdle reports whether an edit only removes names that are not there.
-func (e edit) isIdle(has func(name string) bool) bool {
-	return len(e.set) == 0 && !slices.ContainsFunc(e.remove, has)
-}
-
-// names returns the sorted names that the edit sets.
-func (e edit) names() []string { return slices.Sorted(maps.Keys(e.set)) }
 
 // eachTarget calls write for each target and continues after an error. It returns the results of the
 // successful writes and the joined errors.

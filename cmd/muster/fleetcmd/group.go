@@ -69,7 +69,7 @@ func (c *groupCommand) takeOrder() (order []string, isSet bool) {
 }
 
 // parseGroups adds the nodes to the targets, and returns the changes of groups and of their order.
-func (c *groupCommand) parseGroups() (e edit, err error) {
+func (c *groupCommand) parseGroups() (e ask.Edit, err error) {
 	order, isSet := c.takeOrder()
 	if c.order && !slices.ContainsFunc(c.args, groupSyntax.isChange) {
 		for _, name := range c.args {
@@ -78,7 +78,7 @@ func (c *groupCommand) parseGroups() (e edit, err error) {
 	} else if e, err = c.parse(c.args, groupSyntax); err != nil {
 		return e, err
 	}
-	e.order, e.setsOrder = order, isSet
+	e.Order, e.SetsOrder = order, isSet
 
 	return e, nil
 }
@@ -126,13 +126,13 @@ func (c *groupCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (model.Groups{Protocol: model.ProtocolGroups, Groups: edit.names(), Order: edit.order}).Check(); err != nil {
+	if err := (model.Groups{Protocol: model.ProtocolGroups, Groups: edit.Names(), Order: edit.Order}).Check(); err != nil {
 		return cli.Usagef("%w", err)
 	}
-	if len(edit.set)+len(edit.remove) == 0 && !edit.setsOrder {
+	if len(edit.Set)+len(edit.Remove) == 0 && !edit.SetsOrder {
 		return c.showOrder(ctx)
 	}
-	c.refusesUnknown = len(edit.set) > 0 // groups of an unknown node can still be removed
+	c.refusesUnknown = len(edit.Set) > 0 // groups of an unknown node can still be removed
 	found, err := c.begin(ctx)
 	if err != nil {
 		return err
@@ -140,13 +140,13 @@ func (c *groupCommand) run(ctx context.Context) error {
 	WarnUnknown(c.Log, found.targets, found.known)
 	states := found.states()
 	groups := ask.Updater[model.Groups]{
-		Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Name: model.ControlGroups, Decode: decodeGroups,
+		Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Name: model.ControlGroups, Decode: ask.DecodeGroups,
 		Change: func(before model.Groups) (model.Groups, bool) {
-			now, idle := edit.groups(before)
+			now, idle := edit.Groups(before)
 			return now, idle && found.signer == nil // with a signing key, an unchanged document is signed again
 		},
 		Sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
-			return c.sign(ctx, found.signer, family, edit.kept(now), value, current)
+			return c.sign(ctx, found.signer, family, edit.Kept(now), value, current)
 		},
 	}
 	var all []*written
@@ -156,8 +156,8 @@ func (c *groupCommand) run(ctx context.Context) error {
 		if err == nil {
 			c.warnStays(t.Node, edit, u.Before, states[t.Node])
 			c.warnOrder(t.Node, u.Now, states[t.Node])
-			if left := edit.left(u.Before); len(edit.set)+len(left)+len(edit.order) > 0 {
-				w.change = ask.GroupsChange{ControlKey: w.Key, Joined: edit.names(), Left: left, Order: edit.order}
+			if left := edit.Left(u.Before); len(edit.Set)+len(left)+len(edit.Order) > 0 {
+				w.change = ask.GroupsChange{ControlKey: w.Key, Joined: edit.Names(), Left: left, Order: edit.Order}
 			}
 			all = append(all, w)
 		}
@@ -169,8 +169,8 @@ func (c *groupCommand) run(ctx context.Context) error {
 
 // warnStays warns if a node remains in a removed group because its own configuration has it. An outdated
 // state also lists groups from operators, so groups of the previous document do not count.
-func (c *groupCommand) warnStays(node string, e edit, before model.Groups, state model.Node) {
-	for _, name := range e.remove {
+func (c *groupCommand) warnStays(node string, e ask.Edit, before model.Groups, state model.Node) {
+	for _, name := range e.Remove {
 		if slices.Contains(state.Groups, name) && !slices.Contains(before.Groups, name) {
 			c.Log.Warn("node remains in the group: it is set in the node's agent.yaml", "node", node, "group", name)
 		}
@@ -203,40 +203,4 @@ func (c *groupCommand) sign(ctx context.Context, signer *assign.Signing, family 
 	}
 
 	return signer.Sign(ctx, signed.Groups, family, value, current)
-}
-
-// decodeGroups decodes signed or unsigned groups.
-func decodeGroups(value []byte) (model.Groups, error) {
-	content, err := signed.Content(value)
-	if err != nil {
-		return model.Groups{}, err
-	}
-
-	return model.DecodeGroups(content)
-}
-
-// groups returns the new document, with sorted groups, and reports whether it is the document before.
-func (e edit) groups(before model.Groups) (model.Groups, bool) {
-	now := slices.Concat(before.Groups, e.names())
-	now = slices.DeleteFunc(now, func(g string) bool { return slices.Contains(e.remove, g) })
-	slices.Sort(now)
-	order := slices.DeleteFunc(slices.Clone(before.Order), func(g string) bool { return slices.Contains(e.remove, g) })
-	if e.setsOrder {
-		order = e.order
-	}
-
-	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...), Order: order}, !e.setsOrder && e.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
-}
-
-// left returns the groups of before that the edit removes.
-func (e edit) left(before model.Groups) []string {
-	return slices.DeleteFunc(slices.Clone(before.Groups), func(g string) bool { return !slices.Contains(e.remove, g) })
-}
-
-// kept returns the existing groups of the node, without the groups of the edit.
-func (e edit) kept(now model.Groups) []string {
-	return slices.DeleteFunc(slices.Clone(now.Groups), func(g string) bool {
-		_, joined := e.set[g]
-		return joined
-	})
 }

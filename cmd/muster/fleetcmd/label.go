@@ -3,7 +3,6 @@ package fleetcmd
 import (
 	"cmp"
 	"context"
-	"maps"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -52,16 +51,16 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: edit.set}).Check(); err != nil {
+	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: edit.Set}).Check(); err != nil {
 		return cli.Usagef("%w", err)
 	}
-	c.refusesUnknown = len(edit.set) > 0 // labels of an unknown node can still be removed
+	c.refusesUnknown = len(edit.Set) > 0 // labels of an unknown node can still be removed
 	found, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	WarnUnknown(c.Log, found.targets, found.known)
-	labels := ask.Updater[model.Labels]{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Name: model.ControlLabels, Decode: model.DecodeLabels, Change: edit.labels}
+	labels := ask.Updater[model.Labels]{Bucket: kvstore.NewControl(found.store.KV).By(Operator()), Name: model.ControlLabels, Decode: model.DecodeLabels, Change: edit.Labels}
 	var all []*written
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
 		u, err := labels.Update(ctx, t)
@@ -73,18 +72,4 @@ func (c *labelCommand) run(ctx context.Context) error {
 	})
 
 	return c.conclude(ctx, found, "labels", done, all, failed)
-}
-
-// labels returns the new document, and reports whether it is the document before.
-func (e edit) labels(before model.Labels) (model.Labels, bool) {
-	now := map[string]string{}
-	maps.Copy(now, before.Labels)
-	maps.Copy(now, e.set)
-	for _, name := range e.remove {
-		delete(now, name)
-	}
-
-	has := func(name string) bool { _, is := before.Labels[name]; return is }
-
-	return model.Labels{Protocol: model.ProtocolLabels, Labels: now}, e.isIdle(has)
 }

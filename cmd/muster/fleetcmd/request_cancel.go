@@ -21,16 +21,6 @@ import (
 // cancelValid is the validity of a cancel that waits for answers.
 const cancelValid = 2 * time.Minute
 
-// Cancelled is the result of a cancel.
-type Cancelled struct {
-	*ask.Ensured
-	// Withdrawn are the nodes and groups whose queued request was removed.
-	Withdrawn []string `json:"withdrawn,omitempty"`
-
-	id    string
-	kills bool
-}
-
 // cancel cancels a request of any sender on the targets: in the queue, on the nodes, and with a queued cancel for nodes
 // that do not answer. The error may be a usage error.
 func (c *requestCommand) cancel(ctx context.Context) error {
@@ -54,7 +44,7 @@ func (c *requestCommand) cancel(ctx context.Context) error {
 		}
 		return err
 	}
-	out := Cancelled{id: c.cancelID, kills: c.kill}
+	out := ask.Cancelled{Request: c.cancelID, Kills: c.kill}
 	if out.Withdrawn, err = asker.withdraw(ctx, to, c.cancelID); err != nil {
 		return err
 	}
@@ -106,24 +96,18 @@ func (a Asker) withdraw(ctx context.Context, to opened, id string) ([]string, er
 	return out, nil
 }
 
-// isRejected reports whether a node rejected a cancel. Accepted cancels carry the phase of the request.
-func isRejected(a model.EnsureResponse) bool { return a.Phase == "" }
-
-// isUnknown reports whether a node does not know the request to cancel.
-func isUnknown(a model.EnsureResponse) bool { return ask.StateOf(a) == ask.StateUnknown }
-
 // concludeCancel prints the result of a cancel. It returns an error if a node may still run the request, or
 // if no node knows it.
-func (c *requestCommand) concludeCancel(ctx context.Context, r Cancelled) error {
+func (c *requestCommand) concludeCancel(ctx context.Context, r ask.Cancelled) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.cancelID, r.NodeStates()
 		if err := c.Print.Document(r, c.YAML); err != nil {
 			return err
 		}
 	} else {
-		r.print(c.Print)
+		printCancelled(c.Print, r)
 	}
-	text := r.summary()
+	text := cancelSummary(r)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
@@ -138,32 +122,16 @@ func (c *requestCommand) concludeCancel(ctx context.Context, r Cancelled) error 
 	return nil
 }
 
-// OK reports whether all nodes answered, none still runs the request, and a node or the queue knew it.
-func (r Cancelled) OK() bool {
-	for _, a := range r.Answers {
-		if isRejected(a) || !a.Phase.Final() {
-			return false
-		}
-	}
-
-	return len(r.Missing) == 0 && !r.isUnknown()
-}
-
-// isUnknown reports whether no node that answered and no queue knew the request: its id may be mistyped.
-func (r Cancelled) isUnknown() bool {
-	return len(r.Answers) > 0 && len(r.Withdrawn) == 0 && !slices.ContainsFunc(r.Answers, func(a model.EnsureResponse) bool { return !isUnknown(a) })
-}
-
-// print prints the answers, equal answers once.
-func (r Cancelled) print(to print.Printer) {
+// printCancelled prints the answers, equal answers once.
+func printCancelled(to print.Printer, r ask.Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(ask.StateOf(a))} }
 	for _, g := range GroupEqual(&ask.Ensured{Answers: r.Answers}, details) {
 		word, text := string(view.OutcomeOf(g.Value)), view.DescribeAnswer(g.Value)
 		switch {
-		case isUnknown(g.Value):
+		case ask.IsUnknown(g.Value):
 			word, text = string(ask.StateUnknown), "does not know the request, and will not run it if it arrives within a day"
-		case g.Value.Phase.Final() || isRejected(g.Value):
-		case r.kills:
+		case g.Value.Phase.Final() || ask.IsRejected(g.Value):
+		case r.Kills:
 			text = "not ended yet"
 		default:
 			text = "still running until it finishes"
@@ -175,26 +143,21 @@ func (r Cancelled) print(to print.Printer) {
 	}
 }
 
-// isKilled reports whether the cancel killed the request.
-func (r Cancelled) isKilled(a model.EnsureResponse) bool {
-	return r.kills && ask.Failed(a) && strings.Contains(view.DescribeAnswer(a), model.CancelRequest{}.String())
-}
-
-// summary counts the nodes by result, and names the nodes where the cancel had no effect.
-func (r Cancelled) summary() string {
+// cancelSummary counts the nodes by result, and names the nodes where the cancel had no effect.
+func cancelSummary(r ask.Cancelled) string {
 	var cancelled, killed, ended int
 	var unknown, running, rejected []string
 	for _, a := range r.Answers {
 		switch {
-		case isRejected(a):
+		case ask.IsRejected(a):
 			rejected = append(rejected, a.Node)
 		case !a.Phase.Final():
 			running = append(running, a.Node)
-		case isUnknown(a):
+		case ask.IsUnknown(a):
 			unknown = append(unknown, a.Node)
 		case a.Phase == model.EnsureCancelled:
 			cancelled++
-		case r.isKilled(a):
+		case r.IsKilled(a):
 			killed++
 		default:
 			ended++
@@ -210,8 +173,8 @@ func (r Cancelled) summary() string {
 		}
 	}
 	unknownTo := "unknown to: "
-	if r.isUnknown() {
-		unknownTo = "no node that answered knows the request " + print.Text(r.id) + ": "
+	if r.IsUnknown() {
+		unknownTo = "no node that answered knows the request " + print.Text(r.Request) + ": "
 	}
 	parts = append(parts, listed(
 		nodeList{"still running: ", running}, nodeList{unknownTo, unknown}, nodeList{"rejected by: ", rejected}, nodeList{"no answer from: ", r.Missing},

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -78,40 +76,10 @@ func (c *runCommand) run(ctx context.Context) error {
 
 // printGroups prints answers, equal ones once.
 func (c *runCommand) printGroups(r *ask.Ensured) {
-	for _, g := range GroupEqual(r, lines) {
-		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(view.OutcomeOf(g.Value))), print.Text(print.OneLine(runHeadline(g.Value))))
-		for _, line := range lines(g.Value) {
+	for _, g := range GroupEqual(r, ask.RunLines) {
+		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(view.OutcomeOf(g.Value))), print.Text(print.OneLine(ask.RunHeadline(g.Value))))
+		for _, line := range ask.RunLines(g.Value) {
 			c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))
 		}
 	}
-}
-
-// runHeadline returns the outcome of a request on a node, without the text of lines.
-func runHeadline(a model.EnsureResponse) string {
-	if a.Error == "" && len(a.Runs) > 0 {
-		return view.DescribeRuns(a.Runs)
-	}
-
-	return view.DescribeAnswer(a)
-}
-
-// lines describes the runs that changed something or failed. It leaves out an error that the node reports for the whole
-// request.
-func lines(a model.EnsureResponse) []string {
-	var out []string
-	for _, r := range a.Runs {
-		if r.OK() && r.Counts.Changed == 0 {
-			continue
-		}
-		line := fmt.Sprintf("%s@%d  %s: %s", r.Manifest, r.Revision, r.Outcome, r.Counts.Text())
-		if r.RunID == "" {
-			line = fmt.Sprintf("%s  %s", r.Manifest, r.Outcome)
-		}
-		if r.Error != "" && !strings.Contains(a.Error, r.Error) {
-			line += ": " + r.Error
-		}
-		out = append(out, line)
-	}
-
-	return out
 }

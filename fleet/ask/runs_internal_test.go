@@ -1,4 +1,4 @@
-package fleetcmd
+package ask
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ func TestAnErrorIsSaidOnce(t *testing.T) {
 		"of nobody":     {model.EnsureResponse{Protocol: model.ProtocolRunResponse, Phase: model.EnsureDone, Runs: []model.RequestedRun{stable}}, "1 manifest"},
 		"of an expired": {model.EnsureResponse{Protocol: model.ProtocolRunResponse, Phase: model.EnsureExpired}, "expired"},
 	} {
-		if got := strings.Join(append([]string{runHeadline(c.answer)}, lines(c.answer)...), "|"); got != c.want {
+		if got := strings.Join(append([]string{RunHeadline(c.answer)}, RunLines(c.answer)...), "|"); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
