@@ -37,9 +37,18 @@ type Env struct {
 	chosen      func(context.Context) error
 	host        *host.Host
 	store       *kvstore.Store
-	// elements are the elements of the command line. globals are the global flags.
-	elements []*fisk.ParseElement
+	// commands, flags and args are the words of the command line. They hold no clauses of fisk, which would keep
+	// all commands in memory. globals are the global flags.
+	commands []string
+	flags    []flagWords
+	args     []string
 	globals  map[string]bool
+}
+
+// flagWords are the words of one flag of the command line.
+type flagWords struct {
+	name  string
+	words []string
 }
 
 // NewEnv returns an environment; types are the resource types that muster knows.
@@ -77,33 +86,47 @@ func (e *Env) Given(flags ...string) bool {
 // CommandLine returns this command line with another flag. It omits global flags, which may be set by
 // environment variables, and the named flags.
 func (e *Env) CommandLine(flag, value string, without ...string) string {
-	words, flags, args := []string{"muster"}, []string{"--" + flag, value}, []string(nil)
-	for _, element := range e.elements {
-		switch clause := element.Clause.(type) {
-		case *fisk.CmdClause:
-			words = append(words, clause.Model().Name)
-		case *fisk.ArgClause:
-			args = append(args, *element.Value)
-		case *fisk.FlagClause:
-			name := clause.Model().Name
-			switch {
-			case e.globals[name] || name == flag || slices.Contains(without, name):
-			case clause.Model().IsBoolFlag() && element.Value != nil && *element.Value == "false":
-				flags = append(flags, "--no-"+name)
-			case clause.Model().IsBoolFlag():
-				flags = append(flags, "--"+name)
-			case strings.HasPrefix(*element.Value, "-"):
-				flags = append(flags, "--"+name+"="+*element.Value)
-			default:
-				flags = append(flags, "--"+name, *element.Value)
-			}
+	words := append(append([]string{"muster"}, e.commands...), "--"+flag, value)
+	for _, f := range e.flags {
+		if !e.globals[f.name] && f.name != flag && !slices.Contains(without, f.name) {
+			words = append(words, f.words...)
 		}
 	}
-	if len(args) > 0 {
-		args = append([]string{"--"}, args...)
+	if len(e.args) > 0 {
+		words = append(append(words, "--"), e.args...)
 	}
 
-	return shellquote.Join(slices.Concat(words, flags, args)...)
+	return shellquote.Join(words...)
+}
+
+// note records the words of the command line.
+func (e *Env) note(elements []*fisk.ParseElement) {
+	for _, element := range elements {
+		switch clause := element.Clause.(type) {
+		case *fisk.CmdClause:
+			e.commands = append(e.commands, clause.Model().Name)
+		case *fisk.ArgClause:
+			e.args = append(e.args, *element.Value)
+		case *fisk.FlagClause:
+			e.flags = append(e.flags, wordsOf(clause.Model(), *element.Value))
+		}
+	}
+}
+
+func wordsOf(flag *fisk.FlagModel, value string) flagWords {
+	f := flagWords{name: flag.Name}
+	switch {
+	case flag.IsBoolFlag() && value == "false":
+		f.words = []string{"--no-" + f.name}
+	case flag.IsBoolFlag():
+		f.words = []string{"--" + f.name}
+	case strings.HasPrefix(value, "-"):
+		f.words = []string{"--" + f.name + "=" + value}
+	default:
+		f.words = []string{"--" + f.name, value}
+	}
+
+	return f
 }
 
 // formats are the output format flags.
@@ -112,7 +135,7 @@ var formats = []string{"dot", "env", "json", "prometheus", "yaml"}
 // prepare records the given flags. At most one may be a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {
 	var chosen, old []string
-	e.elements = c.Elements
+	e.note(c.Elements)
 	for _, element := range c.Elements {
 		flag, is := element.Clause.(*fisk.FlagClause)
 		if !is {
