@@ -103,7 +103,7 @@ func (t *turn) resolve(ctx context.Context, v *Version, open openBundle) (*Resol
 	if err != nil {
 		return nil, err
 	}
-	inputs := manifest.Inputs{Data: v.Data, Dir: out.Dir, Author: out.Author(), Facts: t.in.Facts.Values, Drift: v.Drift, MaxDepth: t.in.MaxDepth}
+	inputs := manifest.Inputs{Data: v.Data, Dir: out.Dir, Author: out.Author(), Facts: t.in.Facts.Values, Drift: v.Drift, MaxDepth: t.in.MaxDepth, RunOnly: true}
 	err = observed(ctx, inputs.Facts, func(ctx context.Context) (err error) {
 		out.Resolved, err = t.o.Loader.Resolve(ctx, doc, inputs)
 		return err

@@ -22,6 +22,8 @@ type build struct {
 	problems model.Problems
 	// own are the resources of the document itself.
 	own []*resource.Resource
+	// values are the resolved properties of own.
+	values []document.Value
 	// links are the links of the resources of the document and of its child manifests.
 	links []resource.Links
 	// openEnded reports whether some declarations are unknown.
@@ -237,7 +239,7 @@ func (b *build) addResource(res *resource.Resource, properties document.Value) {
 	}
 	b.session.noteSensitive(res)
 	b.own = append(b.own, res)
-	b.out.values = append(b.out.values, properties)
+	b.values = append(b.values, properties)
 	if res.Type.Relations != nil && res.Excluded == "" {
 		b.session.common.provide(res)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -355,9 +356,13 @@ func isUnset(v any) bool {
 var (
 	floatForm    = regexp.MustCompile(`^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$`)
 	durationForm = regexp.MustCompile(`^[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|[dDwWMyY]))+)$`)
-	hostnameForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
 	topLevelForm = regexp.MustCompile(`\.[A-Za-z][A-Za-z0-9-]*$`)
 )
+
+// hostnameForm compiles to 90 KB, which few documents need.
+var hostnameForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
+})
 
 const (
 	maxHostname = 253
@@ -422,4 +427,6 @@ func isAddress(text string, v4, v6 bool) bool {
 	return err == nil && address.Zone() == "" && (v4 && address.Is4() || v6 && address.Is6())
 }
 
-func isHostname(text string) bool { return len(text) <= maxHostname && hostnameForm.MatchString(text) }
+func isHostname(text string) bool {
+	return len(text) <= maxHostname && hostnameForm().MatchString(text)
+}

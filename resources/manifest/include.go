@@ -30,10 +30,10 @@ func (b *build) assemble(ctx context.Context) {
 		switch {
 		case res.Type.Include == nil:
 		case res.Excluded != "":
-			res.LeftOut = b.excludedRefs(ctx, inclusion{Resource: res, properties: b.out.values[i]})
+			res.LeftOut = b.excludedRefs(ctx, inclusion{Resource: res, properties: b.values[i]})
 			b.excludedUnknown = b.excludedUnknown || res.LeftOut == nil
 		default:
-			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
+			b.include(ctx, inclusion{Resource: res, properties: b.values[i]})
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
@@ -56,7 +56,7 @@ func (b *build) checkTemplates() {
 		}
 		path, pos := filepath.Join(dir, spec.Templates()), res.Pos
 		if i := slices.Index(b.own, res); i >= 0 {
-			source, _ := b.out.values[i].Get(resource.SourceProperty)
+			source, _ := b.values[i].Get(resource.SourceProperty)
 			pos = source.Pos
 		}
 		others := slices.DeleteFunc(slices.Clone(b.out.Resources), func(other *resource.Resource) bool { return other == res })

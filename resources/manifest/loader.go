@@ -90,6 +90,8 @@ type Inputs struct {
 	NoIncludes bool
 	// MaxDepth limits nested inclusions. Default: DefaultMaxDepth.
 	MaxDepth int
+	// RunOnly saves memory: the result has no values for Render.
+	RunOnly bool
 }
 
 // Resolved is a resolved manifest.
@@ -118,9 +120,9 @@ type Resolved struct {
 	// run.
 	Inputs []string
 
-	// own are the resources of the document itself.
+	// own are the resources of the document itself, for Render.
 	own []*resource.Resource
-	// values are the resolved properties of own.
+	// values are the resolved properties of own, for Render.
 	values []document.Value
 	dir    string
 	// ccm reports whether the section of the document is ccm.

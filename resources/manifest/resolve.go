@@ -40,7 +40,10 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 		return nil, tidyProblems(b.problems)
 	}
 	b.out.Static, b.out.Inputs = !b.session.dynamic, b.session.Inputs()
-	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
+	b.out.Secrets = b.session.Secrets()
+	if !in.RunOnly {
+		b.out.own, b.out.values = b.own, b.values
+	}
 
 	return b.out, nil
 }
