@@ -1,6 +1,7 @@
 package apt
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -253,5 +254,28 @@ func TestSourcesChanged(t *testing.T) {
 	}
 	if _, err := sourcesChanged(file); err == nil {
 		t.Error("no error for a file")
+	}
+}
+
+// TestStampsSeeChangesInPlace appends to a file of apt's configuration, which changes no directory.
+func TestStampsSeeChangesInPlace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "preferences.d", "pins")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("Package: a\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	before := stamps(dir)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("Pin: version 1\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if stamps(dir) == before {
+		t.Error("the change is not seen")
 	}
 }

@@ -3,7 +3,9 @@ package apt
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -189,7 +191,7 @@ type past struct {
 
 // follow drops the simulations of other runs and outdated ones.
 func (p *past) follow(run string) {
-	repositories, packages := stamps(sourcesFile, sourcesDir, listsDir, "/etc/apt/preferences", "/etc/apt/preferences.d", "/etc/apt/apt.conf.d"), stamps(dpkgStatus)
+	repositories, packages := stamps(configuration, listsDir), stamps(dpkgStatus)
 	if run == "" || run != p.run || repositories != p.repositories {
 		p.refusals = nil
 	}
@@ -253,13 +255,16 @@ func key(requests ...pkg.Request) string {
 	return b.String()
 }
 
-// stamps identifies the content of files and directories by time and size.
+// stamps identifies the content of files, and of directories with their folders, by time and size.
 func stamps(paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			b.WriteString(path + " " + strconv.FormatInt(info.ModTime().UnixNano(), 10) + " " + strconv.FormatInt(info.Size(), 10) + "\n")
-		}
+		_ = filepath.WalkDir(path, func(path string, entry fs.DirEntry, _ error) error {
+			if info, err := os.Stat(path); err == nil {
+				b.WriteString(path + " " + strconv.FormatInt(info.ModTime().UnixNano(), 10) + " " + strconv.FormatInt(info.Size(), 10) + "\n")
+			}
+			return nil
+		})
 	}
 
 	return b.String()

@@ -242,14 +242,14 @@ func providersOf(lines, names []string) map[string][]string {
 	return out
 }
 
-// The files with the repositories and the lists of apt, and the record of a refresh by the daily
-// job.
+// The configuration of apt with its repositories, the lists, and the record of a refresh by the daily job.
 const (
-	sourcesFile  = "/etc/apt/sources.list"
-	sourcesDir   = "/etc/apt/sources.list.d"
-	listsDir     = "/var/lib/apt/lists"
-	dpkgStatus   = "/var/lib/dpkg/status"
-	successStamp = "/var/lib/apt/periodic/update-success-stamp"
+	configuration = "/etc/apt"
+	sourcesFile   = configuration + "/sources.list"
+	sourcesDir    = configuration + "/sources.list.d"
+	listsDir      = "/var/lib/apt/lists"
+	dpkgStatus    = "/var/lib/dpkg/status"
+	successStamp  = "/var/lib/apt/periodic/update-success-stamp"
 )
 
 // Refresh runs apt-get update if the lists are older than maxAge or than the repository files. A list that
