@@ -219,7 +219,7 @@ func (s *stopping) CheckAll(ctx context.Context, checks []model.HealthCheck, env
 // TestChecksThatWereBrokenOff checks that interrupted checks have no result and do not count as
 // healthy.
 func TestChecksThatWereBrokenOff(t *testing.T) {
-	const reason = "its health checks were interrupted: the run was interrupted"
+	const reason = "its health checks were interrupted: the run was stopped"
 	for _, c := range []struct {
 		line, outcome, run string
 		made               []string

@@ -156,7 +156,7 @@ func (r *run) next() *plan.Node {
 // checkStop stops the run after its context has ended.
 func (r *run) checkStop(ctx context.Context) {
 	if r.Stopped == "" && ctx.Err() != nil {
-		r.Stopped = "the run was interrupted" + reason(ctx)
+		r.Stopped = "the run was stopped" + reason(ctx)
 	}
 }
 

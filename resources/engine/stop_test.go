@@ -60,7 +60,7 @@ func TestNothingIsChangedAfterTheRunIsBrokenOff(t *testing.T) {
 	w.m.set("open", "1")
 	w.runCtx(ctx, w.graph("guarded a value=1 guard=open", "thing b value=1"))
 	w.outcomes("guarded#a notrun", "thing#b notrun")
-	contains(t, w.txs["guarded#a"].SkipReason, "interrupted: killed")
+	contains(t, w.txs["guarded#a"].SkipReason, "stopped: killed")
 }
 
 // TestInterruptedChangeHasNoState interrupts a change so that the state after it cannot be
