@@ -78,7 +78,12 @@ func NearTarget(t fleet.Target, nodes []model.Node) string {
 		}
 	}
 
-	return document.Nearest(cmp.Or(t.Node, t.Group), known)
+	name := cmp.Or(t.Node, t.Group)
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
+		return known[i]
+	}
+
+	return document.Nearest(name, known)
 }
 
 // WarnStopped warns of target nodes with a stopped agent.
