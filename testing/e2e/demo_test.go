@@ -128,6 +128,22 @@ func TestDemoEndsWithItsTerminal(t *testing.T) {
 	}
 }
 
+// TestInterruptedDemo presses ctrl-C in a step.
+func TestInterruptedDemo(t *testing.T) {
+	temp := t.TempDir()
+	cmd, terminal, text, read := demoOnTerminal(t, temp)
+	await(t, "a step begins", func() bool { return strings.Contains(text.String(), "3/7") })
+	if _, err := terminal.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	<-read
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(text.String(), "muster: interrupted\r\n") {
+		t.Errorf("exit code %d, %v:\n%s", code, err, text.String())
+	}
+	checkNothingLeft(t, temp)
+}
+
 // checkLive checks the live reports of the demo: they show changes, keep the address of the dashboard in view, and show
 // neither earlier reports nor runs without changes.
 func checkLive(t *testing.T, live func() string, address string, env []string) {

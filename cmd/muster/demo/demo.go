@@ -92,7 +92,10 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	for i, s := range steps {
 		d.Print.Printf("\n%d/%d %s\n", i+1, len(steps), s.title)
 		verified, err := s.within(ctx)
-		if err != nil {
+		switch {
+		case err != nil && interrupted.Err() != nil:
+			return context.Cause(interrupted)
+		case err != nil:
 			return fmt.Errorf("step %d, %s: %w", i+1, s.title, err)
 		}
 		for _, v := range verified {
