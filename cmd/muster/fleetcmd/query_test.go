@@ -1,11 +1,15 @@
 package fleetcmd
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/targets"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
@@ -47,19 +51,33 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the last reports of any number remain, in both orders.
+// TestNewest checks that the last reports of any number remain, each once, in both orders.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	for count, want := range map[int]string{0: " ", 1: "0 0", 3: "012 210", 4: "123 321", 6: "345 543", 8: "567 765"} {
-		n := newestReports{most: 3}
-		for i := range count {
-			n.add(model.Report{ID: strconv.Itoa(i)})
-		}
-		ids := func(reversed bool) (out string) {
-			for _, r := range n.inOrder(reversed) {
-				out += r.ID
+		all := func(yield func(model.Report, error) bool) {
+			for i := range count {
+				// NATS may deliver a report twice.
+				if r := (model.Report{Node: "web01", ID: strconv.Itoa(i)}); !yield(r, nil) || !yield(r, nil) {
+					return
+				}
 			}
-			return out
+		}
+		ids := func(reversed bool) (ids string) {
+			var out bytes.Buffer
+			c := reportsCommand{Env: &cli.Env{Print: print.Printer{Out: &out}}, Format: print.Format{JSON: true}}
+			c.Limit, c.Reverse = 3, reversed
+			if err := c.list(t.Context(), all, nil); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out.String()) {
+				var r struct{ ID string }
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				ids += r.ID
+			}
+			return ids
 		}
 		if got := ids(false) + " " + ids(true); got != want {
 			t.Errorf("of %d: %s, want %s", count, got, want)

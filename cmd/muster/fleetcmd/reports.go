@@ -111,12 +111,13 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		defer sayOutages(c.Print, store.KV.Conn)()
 	}
 
-	return errors.Join(c.list(ctx, read(ctx, store, filter), of), undecided)
+	return errors.Join(c.list(ctx, kvstore.NewReports(store.KV).Reports(ctx, filter), of), undecided)
 }
 
-// list prints the reports of the given nodes; nil means all nodes.
+// list prints each report of the given nodes once; nil means all nodes.
 func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, error], of map[string]bool) error {
-	last, count := newestReports{most: c.Limit}, 0
+	var newest []model.Report
+	known, count := view.NewRepeats(), 0
 	isNewest := !c.follow && c.Limit > 0
 	for r, err := range all {
 		switch {
@@ -125,10 +126,14 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 		case errors.Is(err, kvstore.ErrInvalidEvent):
 			c.Log.Warn("invalid report", "error", err)
 			continue
+		case err == nil && known.SeenBefore(r.Node, r.ID):
+			continue
 		case err == nil && (c.cause != "" && string(r.Cause) != c.cause || of != nil && !of[r.Node]):
 			continue
 		case err == nil && isNewest:
-			last.add(r)
+			if newest = append(newest, r); len(newest) == 2*c.Limit {
+				newest = slices.Delete(newest, 0, c.Limit)
+			}
 		case err == nil:
 			count++
 			err = c.show(r)
@@ -140,7 +145,11 @@ func (c *reportsCommand) list(ctx context.Context, all iter.Seq2[model.Report, e
 			return nil
 		}
 	}
-	for _, r := range last.inOrder(c.Reverse) {
+	newest = newest[max(0, len(newest)-c.Limit):]
+	if c.Reverse {
+		slices.Reverse(newest)
+	}
+	for _, r := range newest {
 		if err := c.show(r); err != nil {
 			return err
 		}
@@ -209,45 +218,6 @@ func (c *reportsCommand) checkOrder() error {
 		return cli.Usagef("--limit %d is more than %d; omit --limit to show all stored reports", c.Limit, maxNewest)
 	default:
 		return c.Check()
-	}
-}
-
-// newestReports holds the newest reports.
-type newestReports struct {
-	most int
-	all  []model.Report
-}
-
-// add adds a report.
-func (n *newestReports) add(r model.Report) {
-	if len(n.all) == 2*n.most {
-		n.all = append(n.all[:0], n.all[n.most:]...)
-	}
-	n.all = append(n.all, r)
-}
-
-// inOrder returns the newest reports, oldest first unless reversed.
-func (n *newestReports) inOrder(reversed bool) []model.Report {
-	last := n.all[max(0, len(n.all)-n.most):]
-	if reversed {
-		slices.Reverse(last)
-	}
-
-	return last
-}
-
-// read yields reports without repeats.
-func read(ctx context.Context, store *Store, filter model.ReportRange) iter.Seq2[model.Report, error] {
-	return func(yield func(model.Report, error) bool) {
-		known := view.NewRepeats()
-		for r, err := range kvstore.NewReports(store.KV).Reports(ctx, filter) {
-			if err == nil && known.SeenBefore(r.Node, r.ID) {
-				continue
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
 	}
 }
 
