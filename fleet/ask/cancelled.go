@@ -11,7 +11,7 @@ import (
 // Cancelled is the result of a cancel.
 type Cancelled struct {
 	*Ensured
-	// Withdrawn are the nodes and groups whose queued request was removed.
+	// Withdrawn lists the nodes and groups with a removed queued request.
 	Withdrawn []string `json:"withdrawn,omitempty"`
 
 	// Request is the id of the cancelled request. Kills is set if the cancel kills it.

@@ -59,18 +59,15 @@ type edited struct {
 }
 
 func (c *editCommand) run(ctx context.Context) error {
-	e := &edited{}
-	name, err := c.owner.KeyOr(c.name)
+	argv, err := editor(c.CanAsk())
 	if err != nil {
 		return err
 	}
-	if e.argv, err = editor(c.CanAsk()); err != nil {
-		return err
-	}
+	e := &edited{argv: argv}
 	if e.signer, err = c.Signing.Open(c.Env); err != nil {
 		return err
 	}
-	store, key, all, err := OpenHistory(ctx, c.Env, name)
+	store, key, all, err := c.owner.openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}

@@ -95,10 +95,13 @@ func (s *Store) KeysOf(ctx context.Context, nameOrKey string) ([]string, error) 
 	return slices.Compact(keys), nil
 }
 
-// OpenHistory connects to the fleet and reads the stored revisions of an assignment, by key or unique name.
-// It is for commands with the flags of AddOwner.
-func OpenHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store, key string, all []model.Entry, err error) {
-	if err := CheckNameOrKey(nameOrKey); err != nil {
+// openHistory connects to the fleet and reads the stored revisions of an assignment, by key, unique name, or name and
+// flags of AddOwner.
+func (t *TargetFlags) openHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store, key string, all []model.Entry, err error) {
+	if nameOrKey, err = t.KeyOr(nameOrKey); err == nil {
+		err = CheckNameOrKey(nameOrKey)
+	}
+	if err != nil {
 		return nil, "", nil, err
 	}
 	if s, err = Open(ctx, env); err != nil {

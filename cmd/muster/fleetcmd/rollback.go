@@ -43,15 +43,11 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *rollbackCommand) run(ctx context.Context) error {
-	name, err := c.KeyOr(c.name)
-	if err != nil {
-		return err
-	}
 	signer, err := c.Open(c.Env)
 	if err != nil {
 		return err
 	}
-	store, key, all, err := OpenHistory(ctx, c.Env, name)
+	store, key, all, err := c.openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}

@@ -75,11 +75,7 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.file != "" && (c.history || c.diff || c.IsDocument()) {
 		return cli.Usagef("--file can be combined only with --revision and flags that select the assignment")
 	}
-	name, err := c.KeyOr(c.name)
-	if err != nil {
-		return err
-	}
-	store, key, all, err := OpenHistory(ctx, c.Env, name)
+	store, key, all, err := c.openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}
