@@ -205,17 +205,22 @@ func (r *Running) Do(f func()) {
 	f()
 }
 
-// Begin starts a run in a goroutine, behind the runs that began before. part lists its resources; nil is
-// a full run. The caller holds the lock.
+// Begin starts a run in a goroutine, behind the runs that began before. It starts after the functions of
+// After, so that the report of its cause precedes its own reports. part lists its resources; nil is a full
+// run. The caller holds the lock.
 func (r *Running) Begin(kind Kind, key string, part []model.Ref, run func(*Lane)) {
 	lane := r.Lanes.Enter(kind, key, time.Now())
 	lane.Part = part
-	r.all.Go(func() {
-		defer func() {
-			r.Do(lane.Leave)
-			r.ended.Notify()
+	r.all.Add(1)
+	r.After(func() {
+		go func() {
+			defer r.all.Done()
+			defer func() {
+				r.Do(lane.Leave)
+				r.ended.Notify()
+			}()
+			run(lane)
 		}()
-		run(lane)
 	})
 }
 

@@ -3,6 +3,8 @@ package runner_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -41,4 +43,23 @@ func TestAfterAPanic(t *testing.T) {
 	if !called {
 		t.Error("the function was not called")
 	}
+}
+
+// TestARunBeginsAfterTheFunctions: a run does not overtake the report of its cause.
+func TestARunBeginsAfterTheFunctions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runner.NewRunning(tasks.NewSignal())
+		var calls []string
+		r.Do(func() {
+			r.After(func() {
+				time.Sleep(time.Second)
+				calls = append(calls, "report")
+			})
+			r.Begin(runner.Manifest, "group.all.motd", nil, func(*runner.Lane) { calls = append(calls, "run") })
+		})
+		r.Wait()
+		if want := []string{"report", "run"}; !slices.Equal(calls, want) {
+			t.Errorf("called %q, want %q", calls, want)
+		}
+	})
 }
