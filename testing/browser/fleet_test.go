@@ -186,7 +186,7 @@ type warning chan string
 
 // Write expects whole lines.
 func (w warning) Write(b []byte) (int, error) {
-	if text := strings.TrimSpace(string(b)); !strings.HasPrefix(text, "INFO") {
+	if text := strings.TrimSpace(string(b)); !strings.Contains(text, "INFO ") {
 		return line(w).Write(b)
 	}
 
