@@ -211,16 +211,15 @@ func (r *Running) Do(f func()) {
 func (r *Running) Begin(kind Kind, key string, part []model.Ref, run func(*Lane)) {
 	lane := r.Lanes.Enter(kind, key, time.Now())
 	lane.Part = part
-	r.all.Add(1)
-	r.After(func() {
-		go func() {
-			defer r.all.Done()
-			defer func() {
-				r.Do(lane.Leave)
-				r.ended.Notify()
-			}()
-			run(lane)
+	begin := make(chan struct{})
+	r.After(func() { close(begin) })
+	r.all.Go(func() {
+		defer func() {
+			r.Do(lane.Leave)
+			r.ended.Notify()
 		}()
+		<-begin
+		run(lane)
 	})
 }
 

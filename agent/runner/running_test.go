@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -52,7 +51,7 @@ func TestARunBeginsAfterTheFunctions(t *testing.T) {
 		var calls []string
 		r.Do(func() {
 			r.After(func() {
-				time.Sleep(time.Second)
+				synctest.Wait() // until everything else waits
 				calls = append(calls, "report")
 			})
 			r.Begin(runner.Manifest, "group.all.motd", nil, func(*runner.Lane) { calls = append(calls, "run") })

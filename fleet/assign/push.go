@@ -232,6 +232,7 @@ type CompareError struct {
 	Err error
 }
 
+// Error names the assignment and the reason.
 func (e *CompareError) Error() string { return fmt.Sprintf("cannot compare with %s: %v", e.Key, e.Err) }
 
 // Unwrap returns the error of the read.
