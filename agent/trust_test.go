@@ -475,8 +475,8 @@ func TestTrustOfRequests(t *testing.T) {
 	})
 }
 
-// TestTrustOfStatusRequests: status requests are never signed. So they neither read a manifest, whose guards run
-// commands, nor templates, whose errors show parts of any file.
+// TestTrustOfStatusRequests: a status request has no signature. It must not run the guards of a manifest, and must not
+// show parts of a file in the errors of a template.
 func TestTrustOfStatusRequests(t *testing.T) {
 	alice := signtest.Signer(t)
 	bubble(t, func(t *testing.T, n *node) {

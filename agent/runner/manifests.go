@@ -214,7 +214,17 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 	in.Entries, in.Sync = entries, sync
 	result := m.o.Set.Sync(ctx, in)
 	m.put(ctx, result)
-	m.noteFacts(in)
+	m.o.Running.Do(func() {
+		before := m.stableFacts
+		if m.stableFacts = in.Facts.Stable; before == "" || before == m.stableFacts {
+			return
+		}
+		for _, key := range m.view.Keys() {
+			if v := m.view.Active(key); !v.Resolution.Static { // it depends on facts
+				m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: in.Now})
+			}
+		}
+	})
 	m.announce(ctx, result)
 	m.o.Set.RemoveBundles(ctx)
 }
@@ -272,21 +282,6 @@ func (m *Manifests) put(ctx context.Context, result desired.Result) {
 	}
 	retainRegistrations(m.o.Registrar, m.view)
 	m.showWatches()
-}
-
-// noteFacts schedules the manifests that depend on facts if the stable facts changed.
-func (m *Manifests) noteFacts(in desired.Input) {
-	m.o.Running.Lock()
-	defer m.o.Running.Unlock()
-	before := m.stableFacts
-	if m.stableFacts = in.Facts.Stable; before == "" || before == m.stableFacts {
-		return
-	}
-	for _, key := range m.view.Keys() {
-		if v := m.view.Active(key); !v.Resolution.Static {
-			m.schedule.Ask(key, Wake{Cause: model.CauseDrift, At: in.Now})
-		}
-	}
 }
 
 // isDamaged reports whether the bundle of a version is damaged. The caller does not hold the lock.

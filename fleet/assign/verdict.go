@@ -26,7 +26,7 @@ type Verdict struct {
 	Again string
 }
 
-// Err returns the error of a wait for nodes to which the manifest applies.
+// Err returns nil if all nodes are up to date, and otherwise an error that counts the others.
 func (w Verdict) Err(ctx context.Context, statuses []fleet.RolloutStatus) error {
 	t, only := fleet.TallyOf(statuses), remainder(statuses)
 	outdated := fmt.Sprintf("%s is not up to date on %d of %d nodes", w.Name, t.NotUpToDate(), t.Targets)

@@ -156,8 +156,8 @@ type part struct {
 	last uint64
 }
 
-// isEmptied reports whether the bucket lost all its messages since the latest comparison. Every deletion leaves a
-// marker, so nobody removed the assignments. New messages may have followed.
+// isEmptied reports whether the bucket lost all its messages since the latest comparison. It may have new messages.
+// No user removed the assignments, because a deletion leaves a marker.
 func (p *part) isEmptied(h held, listed kvstore.Listing) bool {
 	return listed.First > max(p.last, h.Revision)
 }

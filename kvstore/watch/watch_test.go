@@ -446,7 +446,7 @@ func TestKeyIsPurgedBeforeTheStart(t *testing.T) {
 	}
 }
 
-// unassigns waits until a key is neither active nor kept.
+// unassigns waits until a key is not active and not kept.
 func unassigns(t *testing.T, w *kvtest.Watching, key string) {
 	t.Helper()
 	kvtest.Eventually(t, key+" is unassigned", func() (bool, string) {

@@ -99,20 +99,7 @@ func (e *Env) CommandLine(flag, value string, without ...string) string {
 	return shellquote.Join(words...)
 }
 
-// note records the words of the command line.
-func (e *Env) note(elements []*fisk.ParseElement) {
-	for _, element := range elements {
-		switch clause := element.Clause.(type) {
-		case *fisk.CmdClause:
-			e.commands = append(e.commands, clause.Model().Name)
-		case *fisk.ArgClause:
-			e.args = append(e.args, *element.Value)
-		case *fisk.FlagClause:
-			e.flags = append(e.flags, wordsOf(clause.Model(), *element.Value))
-		}
-	}
-}
-
+// wordsOf returns the words of a flag with its value.
 func wordsOf(flag *fisk.FlagModel, value string) flagWords {
 	f := flagWords{name: flag.Name}
 	switch {
@@ -132,23 +119,26 @@ func wordsOf(flag *fisk.FlagModel, value string) flagWords {
 // formats are the output format flags.
 var formats = []string{"dot", "env", "json", "prometheus", "yaml"}
 
-// prepare records the given flags. At most one may be a format.
+// prepare records the command line. At most one may be a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {
 	var chosen, old []string
-	e.note(c.Elements)
 	for _, element := range c.Elements {
-		flag, is := element.Clause.(*fisk.FlagClause)
-		if !is {
-			continue
+		switch clause := element.Clause.(type) {
+		case *fisk.CmdClause:
+			e.commands = append(e.commands, clause.Model().Name)
+		case *fisk.ArgClause:
+			e.args = append(e.args, *element.Value)
+		case *fisk.FlagClause:
+			name := clause.Model().Name
+			if slices.Contains(formats, name) && !e.given[name] {
+				chosen = append(chosen, "--"+name)
+			}
+			if clause.Model().Hidden && newName(name) != "" && !e.given[name] {
+				old = append(old, name)
+			}
+			e.given[name] = true
+			e.flags = append(e.flags, wordsOf(clause.Model(), *element.Value))
 		}
-		name := flag.Model().Name
-		if slices.Contains(formats, name) && !e.given[name] {
-			chosen = append(chosen, "--"+name)
-		}
-		if flag.Model().Hidden && newName(name) != "" && !e.given[name] {
-			old = append(old, name)
-		}
-		e.given[name] = true
 	}
 	e.SetLog(print.NewLogger(e.Print.Err, e.Flags.LogFormat, print.Level(e.Flags.LogLevel)))
 	if len(chosen) > 1 {

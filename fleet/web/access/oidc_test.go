@@ -387,8 +387,8 @@ func TestAttemptsOfOthers(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfOtherHosts tests that a cookie without the prefix, which other hosts of the domain can set, is no attempt.
-// Otherwise such a host could sign a browser in as another user.
+// TestAttemptsOfOtherHosts tests that a cookie without the prefix is no attempt. Other hosts of the domain can set such a
+// cookie, and could then sign in a browser as another user.
 func TestAttemptsOfOtherHosts(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

@@ -118,8 +118,8 @@ func (s *tokenSessions) end(id string) {
 }
 
 const (
-	// sessionCookie names the session cookie on connections without TLS. Over TLS, cookies have the prefix
-	// securePrefix: browsers accept such a name only over TLS and only from this host name.
+	// sessionCookie names the session cookie on connections without TLS. Over TLS the name begins with
+	// securePrefix. Browsers accept a cookie with this prefix only over TLS and only from its own host.
 	sessionCookie, securePrefix = "muster", "__Host-"
 	// maxCookies limits the cookies that are tried. Other programs on the same host can set cookies with these
 	// names.

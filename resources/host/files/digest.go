@@ -121,8 +121,8 @@ func (b *buffers) hash(ctx context.Context, f io.Reader) (digest string, text *s
 	}
 }
 
-// othersMayWrite reports whether a user other than root and the running user may write to a file. Such a user can map
-// it into memory and change it later without a new time.
+// othersMayWrite reports whether a user besides root and the running user may write to a file. A write through mapped
+// memory does not change the times of the file.
 func othersMayWrite(st *unix.Stat_t) bool {
 	return st.Mode&(unix.S_IWGRP|unix.S_IWOTH) != 0 || paths.PartyOf(st.Mode, st.Uid) != paths.Trusted
 }

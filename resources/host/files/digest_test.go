@@ -35,8 +35,8 @@ func TestDigestSeesEveryChange(t *testing.T) {
 	}
 }
 
-// TestDigestSeesChangesOfMappedMemory changes a file that others may write through memory that was written before the
-// file was read. Such a change sets no time.
+// TestDigestSeesChangesOfMappedMemory changes a file through mapped memory, which does not change its times. Others may
+// write to the file.
 func TestDigestSeesChangesOfMappedMemory(t *testing.T) {
 	h, path := hosttest.New(t).Disk, filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("good"), 0o600); err != nil {
