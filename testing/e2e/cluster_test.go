@@ -29,6 +29,11 @@ func TestClusterGuide(t *testing.T) {
 	says := func(what, want string, args ...string) {
 		t.Helper()
 		all := "" // an attempt that failed later may have printed the result
+		defer func() {
+			if t.Failed() {
+				t.Logf("the command printed:\n%s", all)
+			}
+		}()
 		await(t, what, func() bool {
 			code, text := try(args...)
 			all += text
