@@ -84,8 +84,11 @@ func (c *initCommand) run(ctx context.Context) error {
 		if err := c.confirm(changes); err != nil {
 			return err
 		}
+		if c.options.Replicas > 1 && !c.IsDocument() {
+			c.Print.Printf("waiting until each replica has all messages\n")
+		}
 		if changes, err = store.Apply(ctx, c.options); err != nil {
-			return roomHint(err)
+			return withRemedy(err)
 		}
 		c.warnShare(ctx, store)
 	}
@@ -174,12 +177,14 @@ func printDifferences(p print.Printer, planned []provision.Difference) {
 	}
 }
 
-// roomHint adds the remedy to an error of a server without free space. The command can be repeated, because
-// earlier changes stay.
-func roomHint(err error) error {
-	if !errors.Is(err, kvstore.ErrNoRoom) {
+// withRemedy adds the remedy to an error of Apply. The command can be repeated, because earlier changes stay.
+func withRemedy(err error) error {
+	switch {
+	case errors.Is(err, provision.ErrReplicas):
+		return fmt.Errorf("%w (the streams are changed; stop no server until `nats stream report` lists every replica as current)", err)
+	case errors.Is(err, kvstore.ErrNoRoom):
+		return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size, --control-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
+	default:
 		return err
 	}
-
-	return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size, --control-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
 }

@@ -78,7 +78,7 @@ func (c *registrationCommand) init(ctx context.Context) error {
 	}
 	made, err := provision.New(store).Apply(ctx, provision.Options{OnlyRegistrations: true})
 	if err != nil {
-		return roomHint(err)
+		return withRemedy(err)
 	}
 
 	return c.Print.Result(c.Format, made, func() { printDifferences(c.Print, made) })
