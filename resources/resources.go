@@ -6,6 +6,7 @@ import (
 	"github.com/musterfleet/muster/resources/archive"
 	"github.com/musterfleet/muster/resources/exec"
 	"github.com/musterfleet/muster/resources/file"
+	"github.com/musterfleet/muster/resources/link"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/pkg/apt"
 	"github.com/musterfleet/muster/resources/pkg/dnf"
@@ -19,6 +20,7 @@ import (
 func All() resource.Types {
 	return resource.Types{
 		file.New(file.Posix{}),
+		link.New(link.Posix{}),
 		exec.New(exec.Posix{}, exec.Shell("/bin/sh")),
 		pkg.New(apt.New(), dnf.New()),
 		service.New(systemd.New("/")),

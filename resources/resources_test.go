@@ -12,12 +12,12 @@ import (
 
 func TestAll(t *testing.T) {
 	types := resources.All()
-	if want := []string{"file", "exec", "package", "service", "archive", "scaffold", "apply"}; !slices.Equal(types.Names(), want) {
-		t.Errorf("%v, not %v", types.Names(), want)
-	}
-	for _, name := range types.Names() {
+	for i, name := range types.Names() {
 		if typ, ok := types.Get(name); !ok || typ.Name != name {
 			t.Errorf("%s is not found", name)
+		}
+		if slices.Index(types.Names(), name) != i {
+			t.Errorf("two types are called %s", name)
 		}
 	}
 }

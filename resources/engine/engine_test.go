@@ -63,6 +63,8 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *state, provider](relating{mk("rel", nil)}, plain{}),
 		resource.Of[*spec, *state, provider](many{mk("many", func(i *resource.Info) { i.Reads, i.Writes = resource.Packages, resource.Packages })}, plain{}),
 		resource.Of[*spec, *state, provider](many{mk("daemons", func(i *resource.Info) { i.Refreshes, i.Reads, i.Writes = true, resource.Units, resource.Units })}, plain{}),
+		resource.Of[*spec, *state, provider](part{many{mk("line", func(i *resource.Info) { i.Family = "parts" })}}, plain{}),
+		resource.Of[*spec, *state, provider](part{many{mk("block", func(i *resource.Info) { i.Family = "parts" })}}, plain{}),
 		resource.Of[*spec, *state, provider](mk("wide", func(i *resource.Info) { i.Parallel = 4 }), plain{}),
 		resource.Of[*spec, *state, provider](relating{mk("broad", func(i *resource.Info) { i.Parallel = 4 })}, plain{}),
 		resource.Of[*spec, *state, provider](guarded{mk("guarded", refreshes)}, plain{}),

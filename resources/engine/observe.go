@@ -112,7 +112,7 @@ func (o *observer) refresh(ctx context.Context, n *plan.Node) {
 	nodes := []*plan.Node{n}
 	if n.Resource.Type.StatusAll != nil {
 		for _, other := range o.run.rest(n) {
-			if other.Resource.Type == n.Resource.Type && o.seen[other.At].taken {
+			if other.Resource.Type.IsBeside(n.Resource.Type) && o.seen[other.At].taken {
 				nodes = append(nodes, other)
 			}
 		}
@@ -141,20 +141,17 @@ func (o *observer) Read(ctx context.Context, nodes []*plan.Node) {
 	}
 }
 
-// statusGroup is the nodes of one type and provider. Their states are read together.
+// statusGroup is the nodes of one type, or of one family, and one provider. Their states are read together.
 type statusGroup struct {
 	typ      *resource.Type
 	provider resource.Provider
 	nodes    []*plan.Node
 }
 
-// groups sorts nodes by type and provider, and selects missing providers. A node without a suitable
+// groups sorts nodes by type or family and by provider, and selects missing providers. A node without a suitable
 // provider gets an error.
 func (o *observer) groups(nodes []*plan.Node) []*statusGroup {
-	type key struct {
-		typ      *resource.Type
-		provider string
-	}
+	type key struct{ calls, provider string }
 	var out []*statusGroup
 	byKey := map[key]*statusGroup{}
 	for _, n := range nodes {
@@ -165,7 +162,7 @@ func (o *observer) groups(nodes []*plan.Node) []*statusGroup {
 				continue
 			}
 		}
-		k := key{n.Resource.Type, s.provider.Name()}
+		k := key{n.Resource.Type.CallName(), s.provider.Name()}
 		g, ok := byKey[k]
 		if !ok {
 			g = &statusGroup{typ: n.Resource.Type, provider: s.provider}
@@ -246,9 +243,10 @@ func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 	for i, n := range g.nodes {
 		if err != nil {
 			o.note(n, nil, err)
-		} else {
-			o.note(n, states[i], errs[i])
+			continue
 		}
+		state, err := n.Resource.Type.Identify(o.seen[n.At].Spec, states[i], errs[i])
+		o.note(n, state, err)
 	}
 }
 

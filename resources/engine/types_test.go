@@ -65,6 +65,7 @@ type spec struct {
 	Missing  string   `json:"missing,omitempty"` // the observation needs all these machine.values: a|b
 	Or       string   `json:"or,omitempty"`      // an alternative need
 	Guard    string   `json:"guard,omitempty"`
+	File     string   `json:"file,omitempty"` // the file of a part
 }
 
 func (*spec) Validate() model.Problems { return nil }
@@ -270,6 +271,13 @@ func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs 
 		}
 	}
 	return out, failed.Err()
+}
+
+// part is one of many that manage parts of a file.
+type part struct{ many }
+
+func (part) Claims(s *spec) []resource.Claim {
+	return []resource.Claim{{Kind: resource.ClaimPart, Path: s.File, ID: s.Name}}
 }
 
 // guarded is a thing with a guard, preparation and outputs.

@@ -216,3 +216,13 @@ func (Type) Relations(spec *Spec) resource.Relations {
 func (Type) Watches(_ Posix, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Source)
 }
+
+// Claims returns the path: as a whole if the resource manages its content or its absence.
+func (Type) Claims(spec *Spec) []resource.Claim {
+	claim := resource.Claim{Kind: resource.ClaimAttributes, Path: spec.Name}
+	if spec.managesContent() || spec.Ensure == model.EnsureAbsent {
+		claim.Kind = resource.ClaimWhole
+	}
+
+	return []resource.Claim{claim}
+}

@@ -52,6 +52,9 @@ type Info struct {
 	NameHelp string
 	// Argument is the property that `muster ensure` accepts as an argument after the name; may be empty.
 	Argument string
+	// Family is the name that types share whose resources are observed and changed in the same calls. They have
+	// the same properties S, an interface, and the same states, providers and domains. Empty for a type alone.
+	Family string
 	// Abbreviation is a short name of the type at the command line; may be empty.
 	Abbreviation string
 	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
@@ -178,6 +181,12 @@ type Watcher[S Spec, P Provider] interface {
 // Relater orders the resources of a type among others.
 type Relater[S Spec] interface {
 	Relations(spec S) Relations
+}
+
+// Claimer returns what a resource manages of paths, so that no two resources undo the work of each other. It
+// is pure.
+type Claimer[S Spec] interface {
+	Claims(spec S) []Claim
 }
 
 // Outputter returns values for later resources: some or all of Info.Outputs.

@@ -59,6 +59,7 @@ func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 		}
 	}
 	c.canonicalNames()
+	c.claims()
 	for i := range all {
 		c.connect(i)
 	}
@@ -134,6 +135,14 @@ func (c *linkCheck) canonicalNames() {
 		} else if c.all[at].Ref != l.Ref {
 			c.problems.Add(l.Pos, "keep one of them", "%s is declared twice, first as %s at %s", l.Ref, c.all[at].Ref, c.all[at].Pos)
 		}
+	}
+}
+
+func (c *linkCheck) claims() {
+	taken := PathClaims{}
+	for _, l := range c.all {
+		taken.problem(&c.problems, l.Resource)
+		taken.Add(l.Resource)
 	}
 }
 

@@ -35,6 +35,7 @@ type Type struct {
 	EvalGuards func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
 	Watches    func(p Provider, spec Spec) []watch.Point
 	Relations  func(spec Spec) Relations
+	Claims     func(spec Spec) []Claim
 	Outputs    func(spec Spec, state State, outcome Outcome) map[string]any
 	Include    func(spec Spec) Inclusion
 	Adopt      func(ctx context.Context, env Env, spec Spec, state State) error
@@ -88,8 +89,14 @@ func adaptVerify[S Spec, T State](t *Type, c Contract[S, T]) {
 	}
 }
 
-// identify names the resource in its state. It returns no state with an error.
-func (t *Type) identify(spec Spec, state State, err error) (State, error) {
+// IsBeside reports whether resources of both types are observed and changed in the same calls.
+func (t *Type) IsBeside(other *Type) bool { return t.CallName() == other.CallName() }
+
+// CallName is the name of the calls for many resources: the family, or the type.
+func (t *Type) CallName() string { return cmp.Or(t.Family, t.Name) }
+
+// Identify names the resource in its state. It returns no state with an error.
+func (t *Type) Identify(spec Spec, state State, err error) (State, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +119,7 @@ func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	case Single[S, T, P]:
 		t.Status = func(ctx context.Context, env Env, p Provider, spec Spec) (State, error) {
 			state, err := v.Status(ctx, env, p.(P), spec.(S))
-			return t.identify(spec, state, err)
+			return t.Identify(spec, state, err)
 		}
 		t.Apply = func(ctx context.Context, env Env, p Provider, spec Spec, plan Plan) (Outcome, error) {
 			return v.Apply(ctx, env, p.(P), spec.(S), plan)
@@ -126,7 +133,7 @@ func adaptMachine[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 		}
 		t.EvalGuards = func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error) {
 			guarded, err := v.EvalGuards(ctx, env, p.(P), spec.(S), state.(T))
-			return t.identify(spec, guarded, err)
+			return t.Identify(spec, guarded, err)
 		}
 	}
 	if v, ok := c.(Watcher[S, P]); ok {
@@ -140,7 +147,7 @@ func adaptBatcher[S Spec, T State, P Provider](t *Type, b Batcher[S, T, P]) {
 		states, errs := b.StatusAll(ctx, env, p.(P), typed[S](specs))
 		out := make([]State, len(states))
 		for i := range min(len(states), len(errs), len(specs)) {
-			out[i], errs[i] = t.identify(specs[i], states[i], errs[i])
+			out[i], errs[i] = t.Identify(specs[i], states[i], errs[i])
 		}
 		return out, errs
 	}
@@ -166,6 +173,9 @@ func adaptBatcher[S Spec, T State, P Provider](t *Type, b Batcher[S, T, P]) {
 func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T]) {
 	if v, ok := c.(Relater[S]); ok {
 		t.Relations = func(spec Spec) Relations { return v.Relations(spec.(S)) }
+	}
+	if v, ok := c.(Claimer[S]); ok {
+		t.Claims = func(spec Spec) []Claim { return v.Claims(spec.(S)) }
 	}
 	if v, ok := c.(Outputter[S, T]); ok {
 		t.Outputs = func(spec Spec, state State, outcome Outcome) map[string]any {

@@ -41,3 +41,26 @@ func TestConflictsByOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// TestConflictsByPath declares a file and a part of it in two manifests.
+func TestConflictsByPath(t *testing.T) {
+	of := func(name string, kind resource.ClaimKind) []*resource.Resource {
+		r := declared(name, name, "present")
+		r.Type.Claims = func(resource.Spec) []resource.Claim { return []resource.Claim{{Kind: kind, Path: "/etc/x", ID: name}} }
+		return []*resource.Resource{r}
+	}
+	for _, c := range []struct {
+		first, second resource.ClaimKind
+		want          string
+	}{
+		{resource.ClaimWhole, resource.ClaimPart, "second:1:1: unit#second and unit#first of group.all.first, which is active, manage the same content (change that manifest, or remove it with muster fleet rm group.all.first)"},
+		{resource.ClaimPart, resource.ClaimPart, ""},
+		{resource.ClaimAttributes, resource.ClaimPart, ""},
+	} {
+		claims := plan.Claims{}
+		claims.Add("group.all.first", of("first", c.first))
+		if got := claims.Conflicts(of("second", c.second)).Error(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

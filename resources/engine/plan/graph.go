@@ -60,6 +60,7 @@ type Node struct {
 	Follows bool
 
 	declared int    // position in the document
+	edits    string // the file that it edits together with other resources
 	waits    []Edge // edges to it
 	after    []*Node
 }
@@ -88,9 +89,9 @@ func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 	}
 	g.connect()
 	g.include()
-	g.sort()
+	g.sort(false)
 	g.relate()
-	g.sort()
+	g.sort(true)
 
 	return g, nil
 }
@@ -107,7 +108,7 @@ func (g *Graph) Node(ref model.Ref) *Node { return g.byRef[ref] }
 // add registers a resource under its name and alias. It returns false for a resource that is
 // identical to a registered one.
 func (g *Graph) add(r *resource.Resource) bool {
-	n := &Node{Resource: r, Ref: r.Ref(), declared: len(g.nodes)}
+	n := &Node{Resource: r, Ref: r.Ref(), declared: len(g.nodes), edits: editedFile(r)}
 	if first, taken := g.byRef[n.Ref]; taken && first.Resource.IsSame(r) {
 		return false
 	}
@@ -162,9 +163,25 @@ func (g *Graph) edge(from, to *Node, e Edge) {
 	from.after = append(from.after, to)
 }
 
+// editedFile returns the file of which a resource manages a part, with its family: resources with the same
+// result change the file in one write. It is empty for other resources.
+func editedFile(r *resource.Resource) string {
+	if r.Type.Family == "" || r.ResolveDeferred != nil {
+		return ""
+	}
+	for _, c := range resource.ClaimsOf(r) {
+		if c.Kind == resource.ClaimPart {
+			return r.Type.Family + ":" + c.Path
+		}
+	}
+
+	return ""
+}
+
 // sort puts the nodes into run order: after their dependencies, otherwise in the order of
-// declaration. The graph has no cycles.
-func (g *Graph) sort() {
+// declaration. With byFile, resources that edit one file follow each other if nothing must run
+// between them. The graph has no cycles.
+func (g *Graph) sort(byFile bool) {
 	waiting := make([]int, len(g.nodes)) // by position in the document
 	var ready []*Node                    // in the order of declaration
 	for _, n := range g.declared() {
@@ -175,7 +192,12 @@ func (g *Graph) sort() {
 	order := make([]*Node, 0, len(g.nodes))
 	for len(ready) > 0 {
 		n := ready[0]
-		ready = ready[1:]
+		if beside := sameFile(order, ready); byFile && beside > 0 {
+			n = ready[beside]
+			ready = slices.Delete(ready, beside, beside+1)
+		} else {
+			ready = ready[1:]
+		}
 		n.At = len(order)
 		order = append(order, n)
 		for _, next := range n.after {
@@ -186,6 +208,15 @@ func (g *Graph) sort() {
 		}
 	}
 	g.nodes = order
+}
+
+// sameFile returns the position of a ready node that edits the file of the last node in order, or -1.
+func sameFile(order, ready []*Node) int {
+	if len(order) == 0 || order[len(order)-1].edits == "" {
+		return -1
+	}
+
+	return slices.IndexFunc(ready, func(n *Node) bool { return n.edits == order[len(order)-1].edits })
 }
 
 // Related returns the references of nodes, of all nodes that must run before them, and of all nodes
@@ -251,8 +282,13 @@ func (g *Graph) Steps() []Step {
 	return out
 }
 
-// Claims are the resources that the manifests of a node declare, by canonical reference.
-type Claims map[model.Ref]Claim
+// Claims are the resources that the manifests of a node declare, by canonical reference and by path. The
+// zero value has none.
+type Claims struct {
+	byRef map[model.Ref]Claim
+	paths resource.PathClaims
+	keys  map[*resource.Resource]string
+}
 
 // Claim is a resource of the manifest of a key.
 type Claim struct {
@@ -264,23 +300,29 @@ type Claim struct {
 // in two manifests count as one.
 func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 	var out model.Problems
+	const remedy = "change that manifest, or remove it with muster fleet rm "
 	for _, res := range resources {
-		first, taken := c[res.CanonicalRef()]
-		if !taken || res.Excluded != "" || first.Resource.IsSame(res) {
-			continue
+		first, taken := c.byRef[res.CanonicalRef()]
+		if taken && res.Excluded == "" && !first.Resource.IsSame(res) {
+			out.Add(res.Pos, remedy+first.Key, "%s is already declared differently by %s, which is active", res.Ref(), first.Key)
+		} else if other, _ := c.paths.Conflict(res); other != nil {
+			out.Add(res.Pos, remedy+c.keys[other], "%s and %s of %s, which is active, manage the same content", res.Ref(), other.Ref(), c.keys[other])
 		}
-		out.Add(res.Pos, "change that manifest, or remove it with muster fleet rm "+first.Key, "%s is already declared differently by %s, which is active", res.Ref(), first.Key)
 	}
 
 	return out
 }
 
 // Add adds the resources of the manifest of a key.
-func (c Claims) Add(key string, resources []*resource.Resource) {
+func (c *Claims) Add(key string, resources []*resource.Resource) {
+	if c.byRef == nil {
+		*c = Claims{map[model.Ref]Claim{}, resource.PathClaims{}, map[*resource.Resource]string{}}
+	}
 	for _, res := range resources {
 		ref := res.CanonicalRef()
-		if _, taken := c[ref]; !taken && res.Excluded == "" {
-			c[ref] = Claim{key, res}
+		if _, taken := c.byRef[ref]; !taken && res.Excluded == "" {
+			c.byRef[ref], c.keys[res] = Claim{key, res}, key
+			c.paths.Add(res)
 		}
 	}
 }

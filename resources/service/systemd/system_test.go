@@ -133,6 +133,7 @@ func testAnswers(t *testing.T, m *machine, overBus bool) {
 	m.sh(script + `
 unit failed "" ExecStart=/bin/false; systemctl start failed || true
 unit activating "" ExecStart=/bin/false Restart=always RestartSec=1h; systemctl start activating || true
+for u in failed activating; do until [ "$(systemctl is-active $u)" = $u ]; do sleep 0.05; done; done # both are active until false has ended
 systemctl start enabled static`)
 	active := map[string]string{"enabled": "active", "static": "active", "failed": "failed", "activating": "activating", "disabled": "inactive", "transient": "active"}
 	enabled["failed"], enabled["activating"] = "static", "static"
