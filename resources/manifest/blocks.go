@@ -11,10 +11,14 @@ import (
 
 // declaration is a resource of a document. Its name is the first property. The defaults of its
 // block are included.
+// A group has declarations instead of a type, and its properties are its control.
 type declaration struct {
 	Type       *resource.Type
 	pos        model.Position
 	properties document.Value
+	// each is the list or mapping for whose elements it is repeated; nil for none.
+	each  *document.Value
+	group []declaration
 }
 
 // The keys of a resource that belong to no type.
@@ -23,6 +27,9 @@ const (
 	keyName     = "name"
 	keyControl  = "control"
 	keyAlias    = "alias"
+	keyEach     = "each"
+	// keyResources makes an entry of resources a group.
+	keyResources = "resources"
 )
 
 // blocks reads the list of resources.
@@ -30,6 +37,8 @@ type blocks struct {
 	types    resource.Types
 	declared []declaration
 	problems model.Problems
+	// depth is the number of groups around the list.
+	depth int
 }
 
 // Read reads the entries of resources.
@@ -42,12 +51,65 @@ func (b *blocks) Read(items []document.Value) {
 		case len(item.Entries) == 0:
 			b.problems.Add(item.Pos, hint, "an entry of `resources` is empty")
 		}
+		if list, is := item.Get(keyResources); is {
+			b.group(item, list)
+			continue
+		}
 		for _, e := range item.Entries {
 			if t, ok := b.types.Get(e.Key); ok {
 				b.block(t, e)
 			} else {
 				b.problems.AddMade(func() model.Problem { return unknownType(b.types, e.Key, e.Pos) })
 			}
+		}
+	}
+}
+
+// group reads an entry with resources of its own, and with each or control for all of them.
+func (b *blocks) group(item, list document.Value) {
+	d := declaration{pos: item.Pos, properties: document.Value{Kind: document.Map, Pos: item.Pos}}
+	for _, e := range item.Entries {
+		switch e.Key {
+		case keyResources:
+		case keyEach:
+			d.each = &e.Value
+		case keyControl:
+			d.properties.Entries = append(d.properties.Entries, e)
+			b.condition(e.Value)
+		default:
+			b.problems.Add(e.Pos, "a group has `each`, `control` and `resources`", "unknown key `%s` of a group", e.Key)
+		}
+	}
+	switch {
+	case list.Kind != document.List && list.Kind != document.Null:
+		b.problems.Add(list.Pos, "write `- file:` with its resources below", "`%s` must be a list, not %s", keyResources, list.Kind)
+		return
+	case d.each == nil && len(d.properties.Entries) == 0:
+		b.problems.Add(item.Pos, "add `each` or `control`, or move its resources out of it", "a group has neither `each` nor `control`")
+	case b.depth >= maxGroups:
+		b.problems.Add(item.Pos, "", "groups are nested more than %d levels deep", maxGroups)
+		return
+	}
+	inner := blocks{types: b.types, depth: b.depth + 1}
+	inner.Read(list.Items)
+	b.problems.Append(inner.problems...)
+	d.group = append([]declaration{}, inner.declared...)
+	b.declared = append(b.declared, d)
+}
+
+// condition checks the form of the control of a group.
+func (b *blocks) condition(control document.Value) {
+	if control.Kind != document.Map && control.Kind != document.Null {
+		b.problems.Add(control.Pos, "write `control: {if: …}`", "`control` must be a mapping, not %s", control.Kind)
+	}
+	for _, e := range control.Entries {
+		switch {
+		case e.Key != "if" && e.Key != "unless":
+			b.problems.AddMade(func() model.Problem {
+				return document.Unknown(e.Pos, "key", e.Key, " in `control`", []string{"if", "unless"})
+			})
+		case !e.Value.IsScalar() && e.Value.Kind != document.Null:
+			b.problems.Add(e.Value.Pos, "", "`control.%s` must be an expression, not %s", e.Key, e.Value.Kind)
 		}
 	}
 }
@@ -77,6 +139,10 @@ func (b *blocks) single(t *resource.Type, e document.Entry) {
 	if _, named := e.Value.Get(keyName); !named && len(e.Value.Entries) > 0 && e.Value.Entries[0].Value.Kind == document.Map && !isProperty(t, e.Value.Entries[0].Key) {
 		first := e.Value.Entries[0]
 		b.problems.Add(first.Pos, "write it as an item of a list: `- "+first.Key+":`", "`%s` has neither a list of resources nor a name", t.Name)
+		return
+	}
+	if i := slices.IndexFunc(e.Value.Entries, func(e document.Entry) bool { return e.Key == keyEach }); i >= 0 {
+		b.problems.Add(e.Value.Entries[i].Pos, "write `- "+t.Name+":` with an item `- <name>:` below", "`each` belongs to an item of a list or to a group")
 		return
 	}
 	entries := e.Value.Entries
@@ -143,8 +209,13 @@ func (b *blocks) notOne(t *resource.Type, item document.Value) {
 func (b *blocks) add(t *resource.Type, e document.Entry, defaults []document.Entry) {
 	entries := make([]document.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
 	entries = append(entries, document.Entry{Key: keyName, Pos: e.Pos, Value: document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos}})
-	entries = append(entries, addMissing(t, e.Value.Entries, defaults)...)
-	b.declared = append(b.declared, declaration{Type: t, pos: e.Pos, properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
+	own, each := e.Value.Entries, (*document.Value)(nil)
+	if i := slices.IndexFunc(own, func(e document.Entry) bool { return e.Key == keyEach }); i >= 0 {
+		each = &own[i].Value
+		own = slices.Concat(own[:i], own[i+1:])
+	}
+	entries = append(entries, addMissing(t, own, defaults)...)
+	b.declared = append(b.declared, declaration{Type: t, pos: e.Pos, each: each, properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
 func addMissing(t *resource.Type, properties, more []document.Entry) []document.Entry {
@@ -163,7 +234,7 @@ func (b *blocks) mergeDefaults(t *resource.Type, before, more []document.Entry) 
 	out := slices.Clone(before)
 	for _, e := range more {
 		switch {
-		case e.Key == keyName, e.Key == keyAlias:
+		case e.Key == keyName, e.Key == keyAlias, e.Key == keyEach:
 			b.problems.Add(e.Pos, "", "`%s` cannot be a default: it belongs to one resource", e.Key)
 			continue
 		case !isProperty(t, e.Key):

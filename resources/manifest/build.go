@@ -32,6 +32,10 @@ type build struct {
 	observeOnly bool
 	// excludedUnknown reports whether some declarations of excluded manifests are unknown.
 	excludedUnknown bool
+	// excluded is why the control of a group excludes the resources that are added; empty for none.
+	excluded string
+	// found are the problems of the resources that are added.
+	found elementProblems
 }
 
 type warner interface{ Warnings() model.Problems }
@@ -43,7 +47,10 @@ func (b *build) add(ctx context.Context, d declaration) {
 		return
 	}
 	r := resolver{scope: b.scope}
-	reason, ok := r.excluded(ctx, d.properties)
+	reason, ok := b.excluded, true
+	if reason == "" {
+		reason, ok = r.excluded(ctx, d.properties)
+	}
 	r.forgiving, b.scope.quiet = reason != "", reason != ""
 	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
 	b.scope.quiet = false
@@ -58,6 +65,9 @@ func (b *build) add(ctx context.Context, d declaration) {
 		b.link(model.Ref{Type: d.Type.Name, Name: name}, d.pos, properties, r.waits)
 	}
 	b.openEnded = b.openEnded || !sure
+	if !sure && b.excluded != "" {
+		return // the condition of its group guards the name
+	}
 
 	res, problems := decode(d.Type, properties, d.pos, b.observeOnly)
 	if len(r.failed) > 0 {
@@ -165,9 +175,14 @@ func (b *build) wait(res *resource.Resource, d declaration, properties document.
 		}
 	}
 	requireAlso(res.Spec, refs)
-	s, data := b.session, b.out.Data
+	s, data, element := b.session, b.out.Data, b.scope.element
 	res.ResolveDeferred = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
-		return s.resolveDeferred(ctx, d, data, refs, outputs)
+		if outputs == nil {
+			outputs = resource.Outputs{}
+		}
+		sc := s.newScope(ctx, inResources, data, outputs)
+		sc.setElement(element)
+		return s.resolveDeferred(ctx, d, sc, refs)
 	}
 }
 
@@ -193,11 +208,8 @@ func unevaluated(t *resource.Type) []string {
 	return out
 }
 
-func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
-	if outputs == nil {
-		outputs = resource.Outputs{}
-	}
-	r := resolver{scope: s.newScope(ctx, inResources, data, outputs)}
+func (s *session) resolveDeferred(ctx context.Context, d declaration, sc *scope, refs []model.Ref) (resource.Spec, []model.Secret, error) {
+	r := resolver{scope: sc}
 	properties, _ := r.mapping(ctx, d.properties, unevaluated(d.Type)...)
 	switch {
 	case len(r.problems) > len(r.missing):

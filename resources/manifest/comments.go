@@ -310,7 +310,7 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 			a.check(ctx, pos, path, rest) // both checks are in one comment
 		}
 	case annotationValidate:
-		program := a.scope.Program(rest, true)
+		program := a.scope.Program(rest, ofValue)
 		if program.Message != "" {
 			a.out.Add(pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
 			return

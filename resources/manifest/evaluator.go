@@ -77,18 +77,27 @@ type knownFacts struct {
 	reported bool
 }
 
+// use is what an expression is for: it may have a name besides those of every expression.
+type use string
+
+// The uses of expressions.
+const (
+	anywhere use = ""
+	// ofValue is an expression of @validate.
+	ofValue use = expression.NameValue
+	// ofElement is an expression of an item or a group with each.
+	ofElement use = expression.NameEach
+)
+
 // Program compiles an expression and caches the result.
-func (w *evaluator) Program(source string, withValue bool) *expression.Program {
-	key := source
-	if withValue {
-		key = expression.NameValue + "\x00" + source
-	}
+func (w *evaluator) Program(source string, of use) *expression.Program {
+	key := string(of) + "\x00" + source
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, have := w.programs[key]; have {
 		return p
 	}
-	p := w.compile(source, withValue)
+	p := w.compile(source, of)
 	w.programs[key] = p
 	for _, name := range []string{expression.NameFacts, expression.NameEnviron, "now"} {
 		w.dynamic = w.dynamic || p.Names[name]

@@ -120,11 +120,14 @@ func signature() types.Map {
 	return out
 }
 
-// compile compiles an expression. withValue adds the names of @validate. Printed values in the
-// expression are text.
-func (w *evaluator) compile(source string, withValue bool) *expression.Program {
+// compile compiles an expression. Printed values in the expression are text.
+func (w *evaluator) compile(source string, of use) *expression.Program {
 	known := w.signature()
-	if withValue {
+	switch of {
+	case ofElement:
+		known = maps.Clone(known)
+		known[expression.NameEach] = types.Any
+	case ofValue:
 		known = maps.Clone(known)
 		for name, f := range checks() {
 			known[name] = types.TypeOf(f)

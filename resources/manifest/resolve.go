@@ -77,9 +77,8 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 		items, b.openEnded = b.rendered(ctx, doc.JetFile)
 		list.Read(items)
 	}
-	for _, d := range list.declared {
-		b.add(ctx, d)
-	}
+	b.declareAll(ctx, list.declared)
+	b.problems.Append(b.found.problems()...)
 	b.openEnded = b.openEnded || len(list.problems) > 0
 	b.assemble(ctx)
 	if err := context.Cause(ctx); err != nil {
@@ -204,7 +203,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 		return
 	}
 	t, known := b.session.opts.Types.Get(ref.Type)
-	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
+	l := resource.Links{Ref: ref, Pos: pos, Element: b.scope.element.label(), Repeats: known && t.Include != nil}
 	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Deferred {
 		l.Alias = alias.Text
 		b.session.common.aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref

@@ -35,6 +35,8 @@ type scope struct {
 	machine vm.VM
 	// program is the running expression.
 	program *expression.Program
+	// element is the element of each that expressions see, or nil.
+	element *element
 	// known are the names that expressions can use, with secrets as plain text.
 	known map[string]any
 	// data are the data of the document, with secrets marked.
@@ -166,7 +168,7 @@ func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[
 		return nil, false, deferredError{append(deferred.waits, outputsOf(p.Refs...).waits...)}
 	}
 
-	return v, sc.used || sc.secret && sc.uses(p.Node()), err
+	return v, sc.used || (sc.secret || sc.element.holdsSecret()) && sc.uses(p.Node()), err
 }
 
 // call runs a program with the names it needs.
@@ -264,9 +266,10 @@ func (sc *scope) mark(v *document.Value, node ast.Node) {
 func (sc *scope) uses(node ast.Node) bool {
 	found := expression.Sources{Paths: map[ast.Node][]string{}}
 	ast.Walk(&node, &found)
+	roots := sc.marked()
 	for _, path := range found.Paths {
-		at := sc.data
-		for _, key := range path {
+		at := roots[path[0]]
+		for _, key := range path[1:] {
 			at = template.Key(at, key)
 		}
 		if template.Holds(at) {
@@ -274,7 +277,7 @@ func (sc *scope) uses(node ast.Node) bool {
 		}
 	}
 
-	return found.Calls && sc.used || found.All && sc.secret
+	return found.Calls && sc.used || found.All && (sc.secret || sc.element.holdsSecret())
 }
 
 func markAll(v *document.Value) {

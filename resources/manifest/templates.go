@@ -192,7 +192,7 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	}
 	text, err := render(seen)
 	t.noteTexts()
-	t.used = t.used || t.judge.Found != template.Unused
+	t.used = t.used || t.judge.Found != template.Unused || t.element.holdsSecret()
 	var bad *template.Error
 	switch {
 	case t.waiting != nil:
@@ -218,6 +218,9 @@ func (t *templates) seen(ctx context.Context, text string) (template.Names, erro
 	out[expression.NameFacts], out[expression.NameEnviron] = cloned(facts), cloned(t.known[expression.NameEnviron])
 	if t.phase != inData {
 		out[expression.NameData] = cloned(t.known[expression.NameData])
+	}
+	if t.element != nil {
+		out[expression.NameEach] = cloned(t.known[expression.NameEach])
 	}
 	for _, name := range []string{expression.NameFacts, expression.NameData, expression.NameEnviron} {
 		if v, ok := out[name]; ok {
@@ -340,6 +343,7 @@ func (sc *scope) nested(ctx context.Context) *scope {
 	data, _ := sc.data.(map[string]any)
 	inner := sc.newScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
 	inner.at, inner.quiet = sc.at, sc.quiet
+	inner.setElement(sc.element)
 	inner.nesting = nesting{sc.nesting.depth + 1, sc.nesting.expressions}
 	if inner.nesting.expressions == nil {
 		inner.nesting.expressions = new(int)
@@ -355,7 +359,7 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	program := t.Program(p.Expr, false)
+	program := t.Program(p.Expr, t.use())
 	if program.Message != "" {
 		return "", invalidPart(source, p.At, program.Advice(source.Text[p.At:], inner.evaluator.Data), "the expression is not valid: "+program.Message)
 	}

@@ -16,6 +16,8 @@ type Links struct {
 	Alias string
 	Pos   model.Position
 	Needs []Reference
+	// Element is the element of each that the resource is for; empty for none.
+	Element string
 	// Repeats reports whether several resources may have the name.
 	Repeats bool
 	// Resource is nil while only its links are known. Included resources wait for the needs of this
@@ -107,6 +109,9 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 	}
 	a, b := c.all[first].Resource, c.all[i].Resource
 	switch pos := c.all[i].Pos; {
+	case pos == c.all[first].Pos && c.all[i].Element != c.all[first].Element:
+		c.problems.Add(pos, "make the name depend on `each.key`", "%s is declared twice, by the elements %s and %s of `each`", ref, c.all[first].Element, c.all[i].Element)
+		return
 	case a != nil && b != nil && a.IsSame(b):
 		return
 	case (a == nil || b == nil) && c.all[first].Repeats && c.all[i].Repeats:

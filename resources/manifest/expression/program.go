@@ -46,6 +46,8 @@ const (
 	NameData    = "Data"
 	NameEnviron = "Environ"
 	NameValue   = "value"
+	// NameEach is the element of each.
+	NameEach    = "each"
 	NameOutputs = "outputs"
 	// NameReadFile is the function that reads a file.
 	NameReadFile = "readFile"
@@ -81,6 +83,12 @@ func Compile(source string, signature types.Map, text func(string) string) *Prog
 			known := slices.Sorted(maps.Keys(signature))
 			// The name now resembles every short word, and the step is internal.
 			p.Hint = document.DidYouMean(word, slices.DeleteFunc(known, func(name string) bool { return name == "now" || name == NameStep }))
+		}
+		switch _, isLoop := signature[NameEach]; {
+		case p.unknown == NameEach:
+			p.Hint = "it is known in an item or a group with the key `each`"
+		case p.unknown == "item" && isLoop:
+			p.Hint = "write `each.value`"
 		}
 		if root, _, _ := strings.Cut(strings.TrimPrefix(source, "."), "."); source[0] == '.' && signature[root] != nil {
 			p.Hint = "did you mean `" + source[1:] + "`?"
@@ -374,9 +382,21 @@ func constantKey(n *ast.MemberNode) (key string, constant bool) {
 // KeysOf returns the sorted keys of a mapping, so that suggestions are deterministic.
 func KeysOf(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
+// ChainOf returns the names of an expression that is only a path below Data or each, such as Data.users; nil for
+// any other expression.
+func ChainOf(node ast.Node) []string {
+	found := Sources{Paths: map[ast.Node][]string{}}
+	ast.Walk(&node, &found)
+	if chain, is := node.(*ast.ChainNode); is {
+		node = chain.Node
+	}
+
+	return found.Paths[node]
+}
+
 // Sources are the inputs of an expression.
 type Sources struct {
-	// Paths are the chains of constant keys below Data, by their outermost node.
+	// Paths are the chains of constant keys that begin with Data or each, by their outermost node.
 	Paths map[ast.Node][]string
 	// All reports whether the expression uses $env, which contains all names.
 	All bool
@@ -388,8 +408,8 @@ type Sources struct {
 func (s *Sources) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
-		if n.Value == NameData {
-			s.Paths[n] = nil
+		if n.Value == NameData || n.Value == NameEach {
+			s.Paths[n] = []string{n.Value}
 		}
 		s.All = s.All || n.Value == "$env"
 		s.Calls = s.Calls || slices.Contains([]string{"lookup", "secret", "readFile", "file", NameOutputs, NameTemplate, NameJet}, n.Value)

@@ -16,12 +16,14 @@ func manifest(types resource.Types) *jsonschema.Schema {
 		field{"ccm", &jsonschema.Schema{Ref: "#/$defs/section", Description: "Another name of muster"}},
 	)
 	s.Not = &jsonschema.Schema{Required: []string{"muster", "ccm"}}
-	s.Definitions = jsonschema.Definitions{"expression": expression(), "section": orNull(section(types))}
+	s.Definitions = jsonschema.Definitions{"expression": expression(), "section": orNull(section()), "entry": anyOf(entry(types), group()), "each": each()}
 	for _, t := range types {
 		properties{expressions: true}.define(t, s.Definitions)
 		s.Definitions[t.Name] = block(t)
 		s.Definitions[t.Name+".defaults"] = orNull(mapping(t, "name", "alias"))
-		s.Definitions[t.Name+".item"] = orNull(mapping(t, "name"))
+		item := mapping(t, "name")
+		item.Properties.Set("each", &jsonschema.Schema{Ref: "#/$defs/each"})
+		s.Definitions[t.Name+".item"] = orNull(item)
 		s.Definitions[t.Name+".single"] = named(t)
 	}
 
@@ -35,12 +37,38 @@ func hierarchy() *jsonschema.Schema {
 	)
 }
 
-func section(types resource.Types) *jsonschema.Schema {
-	b := properties{expressions: true}
-	entry := object("")
+// entry returns the schema of resources by type.
+func entry(types resource.Types) *jsonschema.Schema {
+	s := object("")
 	for _, t := range types {
-		entry.Properties.Set(t.Name, &jsonschema.Schema{Ref: "#/$defs/" + t.Name})
+		s.Properties.Set(t.Name, &jsonschema.Schema{Ref: "#/$defs/" + t.Name})
 	}
+	s.MinProperties = new(uint64(1))
+
+	return s
+}
+
+// each returns the schema of the elements of a loop.
+func each() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "array"}, {Type: "object"}, {Ref: "#/$defs/expression"}, {Type: "null"}}, Description: "A list or mapping: one resource for each element, which expressions see as each.key and each.value"}
+}
+
+// group returns the schema of resources with a common loop or condition.
+func group() *jsonschema.Schema {
+	condition := func() *jsonschema.Schema { return orNull(scalar()) }
+	s := object("Resources with a common loop or condition",
+		field{"each", &jsonschema.Schema{Ref: "#/$defs/each"}},
+		field{"control", orNull(object("Conditions under which the resources are managed", field{"if", condition()}, field{"unless", condition()}))},
+		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: "#/$defs/entry"}})},
+	)
+	s.Required = []string{"resources"}
+	s.AnyOf = []*jsonschema.Schema{{Required: []string{"each"}}, {Required: []string{"control"}}}
+
+	return s
+}
+
+func section() *jsonschema.Schema {
+	b := properties{expressions: true}
 	stop := orNull(b.orExpression(&jsonschema.Schema{Type: "boolean"})...)
 	stop.Description = "Stop at the first resource that fails"
 	limit := orNull(b.orExpression(&jsonschema.Schema{Type: "integer", Minimum: "0", Default: 0})...)
@@ -53,7 +81,7 @@ func section(types resource.Types) *jsonschema.Schema {
 		field{"pre_message", message("Shown before the run")},
 		field{"post_message", message("Shown after the run")},
 		field{"resources_jet_file", message("Path of a Jet template, with [[ ]], that renders the list of resources instead")},
-		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: entry, Description: "Resources; without dependencies they run in this order"})},
+		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: "#/$defs/entry"}, Description: "Resources; without dependencies they run in this order"})},
 	)
 }
 
