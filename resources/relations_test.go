@@ -54,6 +54,18 @@ func TestRelationsBetweenTypes(t *testing.T) {
 			list: []string{"file /opt/app/etc/x " + content, "file /opt/app/etc " + directory, "file /opt " + directory},
 			want: []string{"file#/opt", "file#/opt/app/etc < file#/opt path:/opt", "file#/opt/app/etc/x < file#/opt/app/etc path:/opt/app/etc < file#/opt path:/opt"},
 		},
+		"a link, its target and its directory": {
+			list: []string{"link /opt/app/current target: ../v2", "file /opt/v2 " + directory, "file /opt/app " + directory},
+			want: []string{"file#/opt/v2", "file#/opt/app", "link#/opt/app/current < file#/opt/app path:/opt/app < file#/opt/v2 path:/opt/v2"},
+		},
+		"a file below a link": {
+			list: []string{"file /opt/current/x " + content, "link /opt/current target: v2"},
+			want: []string{"link#/opt/current", "file#/opt/current/x < link#/opt/current path:/opt/current"},
+		},
+		"the removal of a directory with a link": {
+			list: []string{"file /opt/app " + absent, "link /opt/app/current " + absent},
+			want: []string{"link#/opt/app/current", "file#/opt/app < link#/opt/app/current emptied:/opt/app"},
+		},
 		"a file and its source": {
 			list: []string{"file /etc/x source: /srv/x, owner: root, group: root, mode: '0644'", "file /srv/x " + content},
 			want: []string{"file#/srv/x", "file#/etc/x < file#/srv/x path:/srv/x"},

@@ -421,3 +421,12 @@ func (Type) Relations(spec *Spec) resource.Relations {
 func (Type) Watches(_ HTTP, spec *Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, spec.Creates)
 }
+
+// Claims returns the path of an archive that stays.
+func (Type) Claims(spec *Spec) []resource.Claim {
+	if spec.Cleanup || spec.Ensure == model.EnsureAbsent {
+		return nil
+	}
+
+	return []resource.Claim{{Kind: resource.ClaimWhole, Path: spec.Name}}
+}
