@@ -18,6 +18,20 @@ func TestNoopWhereAnEarlierResourceDecides(t *testing.T) {
 			list:  "{file: [$DIR/flag: {ensure: absent}]}, {exec: [c: {command: 'touch $DIR/flag', creates: $DIR/flag}]}",
 			noop:  []string{"file#flag noop", "exec#c skipped"}, run: []string{"file#flag changed", "exec#c changed"},
 		},
+		"what a command removes is brought": {
+			list: "{file: [$DIR/flag: {content: x}]}, {exec: [c: {command: 'rm $DIR/flag', removes: $DIR/flag}]}",
+			noop: []string{"file#flag noop", "exec#c skipped"}, run: []string{"file#flag changed", "exec#c changed"},
+		},
+		"what a command removes is removed": {
+			there: "-- flag --\n",
+			list:  "{file: [$DIR/flag: {ensure: absent}]}, {exec: [c: {command: /bin/false, removes: $DIR/flag}]}",
+			noop:  []string{"file#flag noop", "exec#c skipped"}, run: []string{"file#flag changed", "exec#c stable"},
+		},
+		"two commands remove the same": {
+			there: "-- flag --\n",
+			list:  "{exec: [b: {command: 'rm $DIR/flag', removes: $DIR/flag}, c: {command: /bin/false, removes: $DIR/flag}]}",
+			noop:  []string{"exec#b noop", "exec#c skipped"}, run: []string{"exec#b changed", "exec#c stable"},
+		},
 		"two commands create the same": {
 			list: "{exec: [b: {command: 'touch $DIR/flag', creates: $DIR/flag}, c: {command: /bin/false, creates: $DIR/flag}]}",
 			noop: []string{"exec#b noop", "exec#c skipped"}, run: []string{"exec#b changed", "exec#c stable"},

@@ -117,6 +117,14 @@ func TestRelationsBetweenTypes(t *testing.T) {
 			list: []string{"exec make cwd: /opt/app", "file /opt/app " + directory},
 			want: []string{"file#/opt/app", "exec#make < file#/opt/app path:/opt/app"},
 		},
+		"an exec, what it removes, and the directory of that": {
+			list: []string{"file /opt/app " + absent, "exec unpack removes: /opt/app/new.zip", "exec fetch creates: /opt/app/new.zip"},
+			want: []string{"exec#fetch", "exec#unpack < exec#fetch path:/opt/app/new.zip", "file#/opt/app < exec#unpack emptied:/opt/app"},
+		},
+		"an exec and its user": {
+			list: []string{"exec make user: app", "exec root user: root, group: '12'", "file /etc/passwd " + content},
+			want: []string{"exec#root", "file#/etc/passwd", "exec#make < file#/etc/passwd path:/etc/passwd"},
+		},
 		"an exec and the archive that its cwd is in": {
 			list: []string{"exec make cwd: /opt/app/src", "archive /tmp/a.tar.gz extract_parent: /opt/app, " + fetched},
 			want: []string{"archive#/tmp/a.tar.gz", "exec#make < archive#/tmp/a.tar.gz path:/opt/app"},

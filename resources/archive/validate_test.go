@@ -181,7 +181,7 @@ func TestRelations(t *testing.T) {
 		"kept":   {nil, []string{"path:/tmp/app.tar.gz"}, []string{"path:/tmp"}},
 		"absent": {typetest.Properties{"ensure": "absent"}, []string{"emptied:/tmp"}, nil},
 		"extracted": {typetest.Properties{"extract_parent": "/opt/app", "creates": "/opt/app/bin/x", "owner": "app", "group": "app"},
-			[]string{"path:/tmp/app.tar.gz", "path:/opt/app", "path:/opt/app/bin/x"}, []string{"path:/tmp", "path:/etc/passwd", "path:/etc/group", "path:/opt/app", "path:/opt"}},
+			[]string{"path:/tmp/app.tar.gz", "path:/opt/app", "path:/opt/app/bin/x"}, []string{"path:/tmp", "user:app", "path:/etc/passwd", "group:app", "path:/etc/group", "path:/opt/app", "path:/opt"}},
 		"cleaned up": {typetest.Properties{"name": "/tmp/app.zip", "url": "https://example.com/app.zip", "extract_parent": "/opt", "creates": "/opt/x", "cleanup": true},
 			[]string{"path:/opt", "path:/opt/x"}, []string{"path:/tmp", "path:/opt"}},
 	} {

@@ -3,6 +3,7 @@ package exec_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func lie(before resource.State, outcome resource.Outcome) (resource.Outcome, res
 	failed := 99
 	outcome.ExitCode = &failed
 	state := *before.(*exec.State)
-	state.CreatesSatisfied = false
+	state.CreatesSatisfied, state.RemovesSatisfied = false, false
 
 	return outcome, &state
 }
@@ -87,7 +88,7 @@ const would, via = "Would have executed", "Would have executed via subscribe"
 
 // decisionCases are the rows of the decision table, with and without a trigger.
 func decisionCases() []typetest.Case {
-	ran := holds("ran", "ran\n")
+	ran, self := holds("ran", "ran\n"), strconv.Itoa(os.Geteuid())
 
 	return []typetest.Case{
 		{Name: "nothing said", Properties: run(nil), Message: would, Repeats: true, Check: ran},
@@ -101,6 +102,20 @@ func decisionCases() []typetest.Case {
 			Name: "creates, a dangling link", Properties: run(typetest.Properties{"creates": "DIR/l"}), Check: holds("ran", ""),
 			Setup: func(t *testing.T, dir string) { check(t, os.Symlink("nowhere", filepath.Join(dir, "l"))) },
 		},
+		{Name: "removes, not there", Properties: run(typetest.Properties{"removes": "DIR/r"}), Check: holds("ran", "")},
+		{Name: "removes, not there, refresh", Properties: run(typetest.Properties{"removes": "DIR/r"}), Refresh: true, Message: via, Check: ran},
+		{Name: "removes, there", Setup: withFile("r", ""), Properties: run(typetest.Properties{"command": "rm DIR/r; echo ran >> DIR/ran", "removes": "DIR/r"}), Message: would, Check: ran},
+		{Name: "removes, there, kept", Setup: withFile("r", ""), Properties: run(typetest.Properties{"removes": "DIR/r"}), Message: would, Repeats: true, Check: ran},
+		{Name: "removes, back again", Setup: withFile("r", ""), Properties: run(typetest.Properties{"command": "rm DIR/r; echo ran >> DIR/ran", "removes": "DIR/r"}), Message: would, Drift: func(t testing.TB, dir string) {
+			check(t, os.WriteFile(dir+"/r", nil, 0o644))
+		}},
+		{
+			Name: "removes, a dangling link", Properties: run(typetest.Properties{"command": "rm DIR/l; echo ran >> DIR/ran", "removes": "DIR/l"}), Message: would, Check: ran,
+			Setup: func(t *testing.T, dir string) { check(t, os.Symlink("nowhere", filepath.Join(dir, "l"))) },
+		},
+		{Name: "removes and creates, both due", Setup: withFile("r", ""), Properties: run(typetest.Properties{"command": "mv DIR/r DIR/c; echo ran >> DIR/ran", "removes": "DIR/r", "creates": "DIR/c"}), Message: would, Check: ran},
+		{Name: "removes and creates, created", Setup: func(t *testing.T, dir string) { withFile("r", "")(t, dir); withFile("c", "")(t, dir) }, Properties: run(typetest.Properties{"removes": "DIR/r", "creates": "DIR/c"}), Check: holds("ran", "")},
+		{Name: "removes and creates, none", Properties: run(typetest.Properties{"removes": "DIR/r", "creates": "DIR/c"}), Check: holds("ran", "")},
 		{Name: "refresh_only", Properties: run(typetest.Properties{"refresh_only": true}), Check: holds("ran", "")},
 		{Name: "refreshonly, refresh", Properties: run(typetest.Properties{"refreshonly": true}), Refresh: true, Message: via, Check: ran},
 		{Name: "refresh_only, creates not there", Properties: run(typetest.Properties{"refresh_only": true, "creates": "DIR/c"}), Check: holds("ran", "")},
@@ -109,6 +124,22 @@ func decisionCases() []typetest.Case {
 			return typetest.Properties{"name": "it's no command", "argv": []string{"touch", dir + "/a b'$HOME"}, "creates": dir + "/a b'$HOME"}
 		}, Message: would, Check: holds("a b'$HOME", "")},
 		{Name: "posix, no shell", Properties: in(typetest.Properties{"name": "touch DIR/$HOME", "creates": "DIR/$HOME", "cwd": "DIR"}), Message: would, Check: holds("$HOME", "")},
+		{Name: "umask", Properties: run(typetest.Properties{"command": "umask >> DIR/ran", "umask": "0027"}), Message: would, Repeats: true, Check: holds("ran", "0027\n")},
+		{Name: "umask, default", Properties: run(typetest.Properties{"command": "umask >> DIR/ran"}), Message: would, Repeats: true, Check: holds("ran", "0022\n")},
+		{Name: "stdin", Properties: run(typetest.Properties{"command": "cat >> DIR/ran", "stdin": "two\nlines\n"}), Message: would, Repeats: true, Check: holds("ran", "two\nlines\n")},
+		{Name: "stdin, none", Properties: run(typetest.Properties{"command": "cat >> DIR/ran; echo end >> DIR/ran"}), Message: would, Repeats: true, Check: holds("ran", "end\n")},
+		{Name: "stdin, not for guards", Properties: run(typetest.Properties{"stdin": "ran\n", "command": "cat >> DIR/ran", "unless": "grep ran || test -e DIR/ran"}), Message: would, Check: ran},
+		{Name: "stdin, not read", Properties: run(typetest.Properties{"stdin": strings.Repeat("x", 1<<20)}), Message: would, Repeats: true, Check: ran},
+		{
+			Name: "user and group, own", Message: would, Repeats: true, Check: holds("ran", "/ "+self+" "+self+"\n"),
+			Properties: run(typetest.Properties{"command": "echo $(pwd) $(id -u) $(id -u) >> DIR/ran", "user": self, "group": strconv.Itoa(os.Getegid())}),
+		},
+		{Name: "user, own, cwd", Properties: run(typetest.Properties{"command": "pwd >> DIR/ran; test $(pwd) = DIR", "user": self, "group": strconv.Itoa(os.Getegid()), "cwd": "DIR"}), Message: would, Repeats: true},
+		{Name: "user that does not exist", Properties: run(typetest.Properties{"user": "no-such-user"}), Error: `could not lookup user "no-such-user": no such account`, Check: holds("ran", "")},
+		{Name: "group that does not exist", Properties: run(typetest.Properties{"group": "no-such-group"}), Error: `could not lookup group "no-such-group": no such account`},
+		{Name: "user without an account", Properties: run(typetest.Properties{"user": "3999999999"}), Error: "user 3999999999 has no account and so no primary group: set `group` too"},
+		{Name: "user that does not exist, not needed", Properties: run(typetest.Properties{"user": "no-such-user", "creates": "DIR"}), Check: holds("ran", "")},
+		{Name: "user that does not exist, guard", Properties: run(typetest.Properties{"user": "no-such-user", "unless": "true"}), Error: "unless could not be run: could not lookup user"},
 		{Name: "returns", Properties: run(typetest.Properties{"command": "echo ran >> DIR/ran; exit 3", "returns": []int{1, 3}}), Message: would, Repeats: true, Check: ran},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,10 +46,17 @@ func (Type) EvalGuards(ctx context.Context, env resource.Env, p ExecProvider, sp
 // evalGuard runs a guard and reports whether its exit code is 0. A guard that does not complete is
 // an error.
 func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, guard, command string) (bool, error) {
-	result, err := p.Execute(ctx, env, command, how(env, spec))
+	c, err := how(ctx, env, spec)
+	if err != nil {
+		return false, fmt.Errorf("%s could not be run: %w", guard, err)
+	}
+	if err := joinGroups(ctx, env, &c); err != nil {
+		return false, fmt.Errorf("%s could not be run: %w", guard, err)
+	}
+	result, err := p.Execute(ctx, env, command, c)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%s could not be run: %w", guard, missing(env, spec, spec.split(command), err))
+		return false, fmt.Errorf("%s could not be run: %w", guard, missing(c, spec.split(command), err))
 	case result.Killed:
 		return false, fmt.Errorf("%s did not finish%s", guard, signalOf(result.ExitCode))
 	}
@@ -56,27 +65,47 @@ func evalGuard(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec
 	return result.ExitCode == 0, nil
 }
 
-func obstacle(env resource.Env, spec *Spec, program string) error {
-	c := how(env, spec)
+// obstacle returns why the command cannot be started. program is the shell, if one runs it.
+func obstacle(ctx context.Context, env resource.Env, spec *Spec, program string) error {
+	c, err := how(ctx, env, spec)
+	if err != nil {
+		return err
+	}
 	c.Argv = []string{program}
 	if program == "" {
 		c.Argv = spec.words()
 	}
+	err = command.Check(c)
+	if errors.Is(err, fs.ErrPermission) && c.As.IsOther() {
+		// A group of another service than the files of the node may permit it.
+		if err := joinGroups(ctx, env, &c); err != nil {
+			return err
+		}
+		err = command.Check(c)
+	}
 
-	return missing(env, spec, spec.words(), command.Check(c))
+	return missing(c, spec.words(), err)
+}
+
+// joinGroups adds the groups that only a name service knows to the account of a command.
+func joinGroups(ctx context.Context, env resource.Env, c *command.Command) error {
+	if c.As == nil || os.Geteuid() != 0 {
+		return nil
+	}
+
+	return env.Host.JoinGroups(ctx, c.As)
 }
 
 // missing names the directory or the program of a command as something that another resource may
 // provide. words are nil for a command that a shell splits.
-func missing(env resource.Env, spec *Spec, words []string, err error) error {
+func missing(c command.Command, words []string, err error) error {
 	switch {
-	case errors.Is(err, command.ErrNoDir):
-		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(filepath.Clean(spec.Cwd))}, Err: err}
+	case errors.Is(err, command.ErrNoDir), errors.Is(err, command.ErrDirDenied):
+		return resource.PrerequisiteError{Needs: []string{resource.PathNeed(filepath.Clean(c.Dir))}, Err: err}
 	case errors.Is(err, command.ErrNotFound):
 		if words == nil {
 			return err
 		}
-		c := how(env, spec)
 		c.Argv = words
 		var needs []string
 		for _, program := range command.Programs(c) {
@@ -90,17 +119,44 @@ func missing(env resource.Env, spec *Spec, words []string, err error) error {
 	return err
 }
 
-// how returns a command without its arguments.
-func how(env resource.Env, spec *Spec) command.Command {
-	c := command.Command{Dir: spec.Cwd, Path: spec.Path}
-	c.Env = append(append(c.Env, spec.Environment...), env.RunEnv...)
+// stateVariable is the state directory of muster, which another user cannot use. A muster in a command of that
+// user has its own.
+const stateVariable = "MUSTER_STATE_DIR="
 
-	return c
+// how returns a command without its arguments. An unknown user or group is a resource.PrerequisiteError.
+func how(ctx context.Context, env resource.Env, spec *Spec) (c command.Command, err error) {
+	c = command.Command{Dir: spec.Cwd, Path: spec.Path}
+	if c.Umask, err = spec.umask(); err != nil {
+		return c, err
+	}
+	if spec.User != "" || spec.Group != "" {
+		if c.As, err = resource.RunAs(ctx, env.Host, spec.User, spec.Group); err != nil {
+			return c, err
+		}
+	}
+	if spec.User != "" && c.Dir == "" {
+		c.Dir = "/"
+	}
+	c.Env = slices.Concat(spec.Environment, env.RunEnv)
+	if c.As.IsOther() {
+		c.Env = slices.DeleteFunc(c.Env, func(entry string) bool { return strings.HasPrefix(entry, stateVariable) })
+	}
+
+	return c, nil
 }
 
 // Apply runs the command. The values are its output and exit code.
 func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	c := how(env, spec)
+	c, err := how(ctx, env, spec)
+	if err == nil {
+		err = joinGroups(ctx, env, &c)
+	}
+	if err != nil {
+		return resource.Outcome{Untouched: true}, err
+	}
+	if spec.Stdin != "" {
+		c.Stdin = strings.NewReader(spec.Stdin)
+	}
 	if spec.LogOutput && !spec.Sensitive {
 		out := outputLog{
 			emit:   func(line, stream string) { env.Log.InfoContext(ctx, line, "stream", stream) },
@@ -118,7 +174,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ExecProvider, spec *S
 		if said := command.Excerpt(result.Stderr.String()); said != "" {
 			err = resource.CommandError{Err: err, Output: said}
 		}
-		return resource.Outcome{}, missing(env, spec, spec.words(), err)
+		return resource.Outcome{}, missing(c, spec.words(), err)
 	}
 	outcome := resource.Outcome{ExitCode: &result.ExitCode, Values: map[string]any{
 		"stdout": shortened(result.Stdout), "stderr": shortened(result.Stderr), "exit_code": result.ExitCode,
@@ -145,13 +201,19 @@ func shortened(o command.Output) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// Relations order a command after its directory, its program and their parents, and before resources
-// that need the path in creates.
+// Relations order a command after its directory, its program and their parents, its user and group and the path in
+// removes, and before resources that need the path in creates, or that remove the directory of the path in removes.
 func (Type) Relations(spec *Spec) resource.Relations {
 	var out resource.Relations
 	if spec.Creates != "" {
 		out.SkipIfExists = []string{resource.PathNeed(filepath.Clean(spec.Creates))}
 		out.Provides = resource.Provides(out.SkipIfExists...)
+	}
+	if spec.Removes != "" {
+		path := filepath.Clean(spec.Removes)
+		out.SkipIfAbsent, out.Removes = []string{resource.PathNeed(path)}, []string{resource.PathNeed(path)}
+		out.Provides = append(out.Provides, resource.Provision{What: resource.EmptiedNeed(filepath.Dir(path))})
+		out.Needs = resource.Needs(out.Removes...)
 	}
 	need := func(path string) {
 		for _, need := range append(resource.Needs(resource.PathNeed(path)), resource.NeedsAbove(path)...) {
@@ -168,6 +230,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 			need(filepath.Clean(words[0]))
 		}
 	}
+	out.Needs = append(out.Needs, resource.AccountNeeds(spec.User, spec.Group)...)
 
 	return out
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/exec"
+	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -63,6 +64,7 @@ func apply(ctx context.Context, t *testing.T, env resource.Env, spec *exec.Spec,
 func TestExitCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		properties typetest.Properties
+		setup      string
 		refresh    bool
 		code       int
 		says       string
@@ -76,6 +78,10 @@ func TestExitCodes(t *testing.T) {
 		"killed, and that is fine": {properties: typetest.Properties{"command": "kill -15 $$", "returns": []int{143}}, code: 143},
 		"made what it creates":     {properties: typetest.Properties{"command": "echo x > DIR/c; exit 3", "creates": "DIR/c"}, code: 3},
 		"did not make it":          {properties: typetest.Properties{"command": "exit 3", "creates": "DIR/c"}, code: 3, says: "exit code 3, expected 0"},
+		"removed what it removes":  {properties: typetest.Properties{"command": "rm DIR/r; exit 3", "removes": "DIR/r"}, setup: "r", code: 3},
+		"did not remove it":        {properties: typetest.Properties{"command": "exit 3", "removes": "DIR/r"}, setup: "r", code: 3, says: "exit code 3, expected 0"},
+		"did one of two":           {properties: typetest.Properties{"command": "rm DIR/r; exit 3", "removes": "DIR/r", "creates": "DIR/c"}, setup: "r", code: 3, says: "exit code 3, expected 0"},
+		"did both":                 {properties: typetest.Properties{"command": "mv DIR/r DIR/c; exit 3", "removes": "DIR/r", "creates": "DIR/c"}, setup: "r", code: 3},
 		"refresh that fails although what it creates is there": {
 			properties: typetest.Properties{"command": "echo bad >&2; exit 3", "creates": "DIR"}, refresh: true,
 			code: 3, says: "desired state not achieved: exit code 3, expected 0: bad",
@@ -83,7 +89,11 @@ func TestExitCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.properties["name"], c.properties["provider"] = name, "shell"
-			spec := decode(t, in(c.properties)(t.TempDir()))
+			dir := t.TempDir()
+			if c.setup != "" {
+				withFile(c.setup, "")(t, dir)
+			}
+			spec := decode(t, in(c.properties)(dir))
 			outcome, after, err := apply(t.Context(), t, testEnv(t), spec, c.refresh)
 			if fmt.Sprint(err) != c.says && (err != nil || c.says != "") {
 				t.Errorf("error %v, not %q", err, c.says)
@@ -128,6 +138,9 @@ func TestErrors(t *testing.T) {
 		"no such program on a refresh": {properties: typetest.Properties{"name": "DIR/x", "refresh_only": true}, refresh: true, is: command.ErrNotFound, needs: []string{"path:DIR/x"}},
 		"no such directory":            {properties: typetest.Properties{"name": "true", "cwd": "DIR/none/"}, is: command.ErrNoDir, needs: []string{"path:DIR/none"}},
 		"no such directory of a shell": {properties: typetest.Properties{"name": "nothing", "provider": "shell", "cwd": "DIR/none"}, is: command.ErrNoDir, needs: []string{"path:DIR/none"}},
+		"no such user":                 {properties: typetest.Properties{"name": "true", "user": "no-such-user"}, is: host.ErrNoAccount, needs: []string{"user:no-such-user", "path:/etc/passwd"}},
+		"no such group":                {properties: typetest.Properties{"name": "true", "group": "no-such-group"}, is: host.ErrNoAccount, needs: []string{"group:no-such-group", "path:/etc/group"}},
+		"no such group on a refresh":   {properties: typetest.Properties{"name": "true", "group": "no-such-group", "refresh_only": true}, refresh: true, is: host.ErrNoAccount, needs: []string{"group:no-such-group", "path:/etc/group"}},
 		"no program":                   {properties: typetest.Properties{"name": "DIR/plain"}, is: os.ErrPermission},
 		"no program, but not needed":   {properties: typetest.Properties{"name": "DIR/plain", "creates": "DIR"}},
 	} {
@@ -329,6 +342,14 @@ func TestRelations(t *testing.T) {
 			want: resource.Relations{Needs: resource.Needs("path:/opt/bin/my tool", "path:/opt/bin", "path:/opt")},
 		},
 		"shell": {spec: exec.Spec{Common: model.Common{Name: "/bin/x | /bin/y", Provider: "shell"}}},
+		"removes": {
+			spec: exec.Spec{Common: model.Common{Name: "x"}, Removes: "/opt//x"},
+			want: resource.Relations{Provides: resource.Provides("emptied:/opt"), Removes: []string{"path:/opt/x"}, SkipIfAbsent: []string{"path:/opt/x"}, Needs: resource.Needs("path:/opt/x")},
+		},
+		"user and group": {
+			spec: exec.Spec{Common: model.Common{Name: "x"}, User: "app", Group: "web"},
+			want: resource.Relations{Needs: resource.Needs("user:app", "path:/etc/passwd", "group:web", "path:/etc/group")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := execType().Relations(&c.spec); !reflect.DeepEqual(got, c.want) {
@@ -363,4 +384,20 @@ func (h onMessage) Handle(_ context.Context, r slog.Record) error {
 		h.call()
 	}
 	return nil
+}
+
+// TestSecretInput checks that the input is shown nowhere, and that only a line that may be a password is searched for.
+func TestSecretInput(t *testing.T) {
+	for input, want := range map[string]string{"": "", "yes\n": "", "correct-horse\n": "correct-horse", "select 1;\nselect 2;\n": ""} {
+		r, problems := resource.Decode(execType(), typetest.Value(typetest.Properties{"name": "x", "stdin": input}), model.Position{})
+		check(t, problems.Err())
+		if r.Sensitive() != (input != "") {
+			t.Errorf("%q: sensitive %v", input, r.Sensitive())
+		}
+		for _, s := range r.Secrets {
+			if s.IsDerived() != (want == "") || want != "" && s.Reveal() != want {
+				t.Errorf("%q: %q", input, s.Reveal())
+			}
+		}
+	}
 }

@@ -40,22 +40,29 @@ func (Type) Info() resource.Info {
 	}
 }
 
-// New returns empty properties.
-func (Type) New() *Spec { return &Spec{} }
+// New returns properties with the default umask.
+func (Type) New() *Spec { return &Spec{Umask: "0022"} }
 
-// Status reads whether the path in creates exists, and whether the command can start. It runs nothing. Any entry
-// satisfies creates, including a dangling link.
-func (Type) Status(_ context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
+// Status reads whether the paths in creates and removes exist, and whether the command can start. It runs nothing.
+// Any entry satisfies creates, including a dangling link.
+func (Type) Status(ctx context.Context, env resource.Env, p ExecProvider, spec *Spec) (*State, error) {
 	shell, _ := p.(Shell)
-	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}, obstacle: obstacle(env, spec, string(shell))}
-	if spec.Creates == "" {
-		return state, nil
+	state := &State{CommonState: model.CommonState{Ensure: model.EnsurePresent}}
+	if spec.Creates != "" {
+		entry, err := env.Host.Look(spec.Creates)
+		if err != nil {
+			return nil, err
+		}
+		state.CreatesSatisfied = entry.Kind != files.Absent
 	}
-	entry, err := env.Host.Look(spec.Creates)
-	if err != nil {
-		return nil, err
+	if spec.Removes != "" {
+		entry, err := env.Host.Look(spec.Removes)
+		if err != nil {
+			return nil, err
+		}
+		state.RemovesSatisfied = entry.Kind == files.Absent
 	}
-	state.CreatesSatisfied = entry.Kind != files.Absent
+	state.obstacle = obstacle(ctx, env, spec, string(shell))
 
 	return state, nil
 }
@@ -66,7 +73,7 @@ const (
 	actionRefresh = "refresh"
 )
 
-// Plan reports whether the command is due. A refresh overrides creates and the guards. An
+// Plan reports whether the command is due. A refresh overrides creates, removes and the guards. An
 // error means that the command cannot start.
 func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
@@ -84,13 +91,12 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 	return plan, state.obstacle
 }
 
-// Verify checks the exit code and records it in the state. A command that
-// created its path succeeded whatever its code; after a refresh the path proves
-// nothing, so Apply checks the code.
+// Verify checks the exit code and records it in the state. A command that created and removed its paths succeeded
+// whatever its code; after a refresh the paths prove nothing, so Apply checks the code.
 func (Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	after.ExitCode = outcome.ExitCode
 	switch {
-	case after.CreatesSatisfied:
+	case after.achieved(spec):
 		return nil
 	case outcome.ExitCode == nil && spec.RefreshOnly:
 		return nil
@@ -135,13 +141,13 @@ func (Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any 
 	return maps.Clone(outcome.Values)
 }
 
-// Watches returns the path in creates: the command runs if the path is absent.
+// Watches returns the paths in creates and removes, which decide whether the command runs.
 func (Type) Watches(_ ExecProvider, spec *Spec) []watch.Point {
 	if spec.RefreshOnly {
 		return nil
 	}
 
-	return resource.WatchPaths(spec.Creates)
+	return resource.WatchPaths(spec.Creates, spec.Removes)
 }
 
 // ExecProvider runs commands.
@@ -156,6 +162,7 @@ type State struct {
 	model.CommonState
 	ExitCode         *int `json:"exit_code,omitempty" jsonschema_description:"Exit code of the command; absent when it did not run"`
 	CreatesSatisfied bool `json:"creates_satisfied" jsonschema_description:"Whether the path of creates exists"`
+	RemovesSatisfied bool `json:"removes_satisfied" jsonschema_description:"Whether the path of removes is absent"`
 
 	// refused is set when a guard forbids the command.
 	refused bool
@@ -164,4 +171,11 @@ type State struct {
 }
 
 // satisfied reports whether only a refresh runs the command.
-func (s *State) satisfied(spec *Spec) bool { return s.CreatesSatisfied || spec.RefreshOnly }
+func (s *State) satisfied(spec *Spec) bool {
+	return s.CreatesSatisfied || s.RemovesSatisfied || spec.RefreshOnly
+}
+
+// achieved reports whether the paths are as the command should leave them.
+func (s *State) achieved(spec *Spec) bool {
+	return (spec.Creates != "" || spec.Removes != "") && s.CreatesSatisfied == (spec.Creates != "") && s.RemovesSatisfied == (spec.Removes != "")
+}

@@ -39,6 +39,13 @@ func TestValidate(t *testing.T) {
 		"relative cwd":                  {properties: typetest.Properties{"name": "x", "cwd": "opt"}, problems: []string{`cwd must be an absolute path: "opt"`}},
 		"relative creates":              {properties: typetest.Properties{"name": "x", "creates": "opt"}, problems: []string{`creates must be an absolute path: "opt"`}},
 		"relative path":                 {properties: typetest.Properties{"name": "x", "path": "/bin:bin"}, problems: []string{`path has a directory that is not absolute: "bin"`}},
+		"relative removes":              {properties: typetest.Properties{"name": "x", "removes": "opt"}, problems: []string{`removes must be an absolute path: "opt"`}},
+		"user, group, umask and stdin":  {properties: typetest.Properties{"name": "x", "user": "app", "group": "33", "umask": "0o77", "stdin": ""}},
+		"user and group, wrong":         {properties: typetest.Properties{"name": "x", "user": "app:web", "group": "4294967295"}, problems: []string{`invalid user "app:web" (write one name or number)`, `invalid group "4294967295" (numbers go up to 4294967294)`}},
+		"user and group, empty":         {properties: typetest.Properties{"name": "x", "user": "", "group": " "}, problems: []string{"`user` is empty (leave it out, or set it to null)", "`group` is empty"}},
+		"umask that is no mode":         {properties: typetest.Properties{"name": "x", "umask": "rwx"}, problems: []string{`invalid umask "rwx" (write it in octal, at most 0777, for example "0027")`}},
+		"umask that is too large":       {properties: typetest.Properties{"name": "x", "umask": "1022"}, problems: []string{`invalid umask "1022"`}},
+		"stdin that is too large":       {properties: typetest.Properties{"name": "x", "stdin": strings.Repeat("x", 16<<20+1)}, problems: []string{"the limit is 16 MiB (write it to a file, and read this in the command)"}},
 		"empty path entry":              {properties: typetest.Properties{"name": "x", "path": "/bin:"}, problems: []string{`path has a directory that is not absolute: ""`}},
 		"environment without =":         {properties: typetest.Properties{"name": "x", "environment": []string{"A=b", "SECRET"}}, problems: []string{"environment entry 2 has no ="}},
 		"environment without a key":     {properties: typetest.Properties{"name": "x", "environment": []string{"=b"}}, problems: []string{"environment entry 1 has an empty key"}},
@@ -76,6 +83,7 @@ func TestWarnings(t *testing.T) {
 		{spec: exec.Spec{Common: common}, warns: true},
 		{spec: exec.Spec{Common: common, Returns: []int{1}}, warns: true},
 		{spec: exec.Spec{Common: common, Creates: "/x"}},
+		{spec: exec.Spec{Common: common, Removes: "/x"}},
 		{spec: exec.Spec{Common: common, RefreshOnly: true}},
 		{spec: exec.Spec{Common: common, OnlyIf: "true"}},
 		{spec: exec.Spec{Common: common, Unless: "true"}},
@@ -83,6 +91,18 @@ func TestWarnings(t *testing.T) {
 		warnings := c.spec.Warnings()
 		if (len(warnings) == 1 && strings.Contains(warnings[0].Error(), "x runs every time")) != c.warns {
 			t.Errorf("%+v warns: %v", c.spec, warnings)
+		}
+	}
+}
+
+func TestWarningsOfPatterns(t *testing.T) {
+	for path, warns := range map[string]bool{"/x*": true, "/x/?": true, "/x/[ab]": true, "/x y{a,b}$~": false} {
+		creates, removes := exec.Spec{Creates: path}, exec.Spec{Removes: path}
+		for property, spec := range map[string]exec.Spec{"creates": creates, "removes": removes} {
+			warnings := spec.Warnings()
+			if (len(warnings) == 1 && warnings[0].Property == property && strings.Contains(warnings[0].Error(), "a pattern is not expanded: "+path)) != warns {
+				t.Errorf("%s of %s: %v", property, path, warnings)
+			}
 		}
 	}
 }
@@ -96,8 +116,8 @@ func FuzzValidate(f *testing.F) {
 		if len(spec.Validate()) > 0 {
 			return
 		}
-		key, value, _ := strings.Cut(environment, "=")
-		if key == "" || value == "" || strings.ContainsRune(text+environment, 0) || strings.Contains(":"+path+":", "::") != (path == "") {
+		key, _, found := strings.Cut(environment, "=")
+		if key == "" || !found || strings.ContainsRune(text+environment, 0) || strings.Contains(":"+path+":", "::") != (path == "") {
 			t.Errorf("accepted: %+v", spec)
 		}
 		if words, err := command.Split(spec.Command); provider != "shell" && text != "" && (err != nil || words[0] == "") {

@@ -160,7 +160,7 @@ func TestRelations(t *testing.T) {
 			spec: file.Spec{Common: model.Common{Name: "/opt/app/conf/x", Ensure: "present"}, Owner: "app", Group: "web", Mode: "0644", Content: &content},
 			want: resource.Relations{
 				Provides: resource.Provides("path:/opt/app/conf/x"),
-				Needs:    resource.Needs("path:/opt/app/conf", "path:/opt/app", "path:/opt", "path:/etc/passwd", "path:/etc/group"),
+				Needs:    resource.Needs("path:/opt/app/conf", "path:/opt/app", "path:/opt", "user:app", "path:/etc/passwd", "group:web", "path:/etc/group"),
 			},
 		},
 		"source, numbers": {

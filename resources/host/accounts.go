@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"os"
 	"strconv"
@@ -189,7 +190,6 @@ func (a *Accounts) merge(database, key, answer string) {
 	known, ok := a.answers[database]
 	if !ok {
 		known = parseAccounts("")
-		a.answers[database] = known
 	}
 	for name, id := range parseAccounts(answer).ids {
 		known.add(name, id)
@@ -197,32 +197,43 @@ func (a *Accounts) merge(database, key, answer string) {
 			known.add(key, id)
 		}
 	}
+	known.text += answer
+	a.answers[database] = known
 }
 
 type accountTable struct {
 	ids   map[string]uint32
 	names map[uint32]string
+	// text are the lines of the accounts.
+	text string
 }
 
 // parseAccounts reads the common format of passwd(5) and group(5): the name in the first field, the
 // number in the third. It ignores other lines. The first of several accounts with the same name or
 // number wins, as in libc.
 func parseAccounts(text string) accountTable {
-	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}}
-	for line := range strings.Lines(text) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), ":")
-		// Lines that start with + or - include NIS accounts.
-		if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
-			continue
-		}
-		id, ok := ParseAccountID(fields[2])
-		if !ok {
-			continue
-		}
+	t := accountTable{ids: map[string]uint32{}, names: map[uint32]string{}, text: text}
+	for id, fields := range t.lines() {
 		t.add(fields[0], id)
 	}
 
 	return t
+}
+
+// lines returns the number and the fields of each account.
+func (t accountTable) lines() iter.Seq2[uint32, []string] {
+	return func(yield func(uint32, []string) bool) {
+		for line := range strings.Lines(t.text) {
+			fields := strings.Split(strings.TrimSuffix(line, "\n"), ":")
+			// Lines that start with + or - include NIS accounts.
+			if len(fields) < 4 || fields[0] == "" || strings.ContainsAny(fields[0][:1], "+-#") {
+				continue
+			}
+			if id, ok := ParseAccountID(fields[2]); ok && !yield(id, fields) {
+				return
+			}
+		}
+	}
 }
 
 func (t accountTable) add(name string, id uint32) {

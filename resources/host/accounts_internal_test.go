@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,7 @@ case "$1 $2" in
 "passwd alice"|"passwd 5000") echo 'alice:x:5000:5000::/home/alice:/bin/sh' ;;
 "passwd DOMAIN\bob") echo 'bob:x:5001:5000::/:/bin/sh' ;;
 "group staff") echo 'staff:x:5002:alice' ;;
+"initgroups local") echo 'local                 1001 1010 5002' ;;
 *) exit 2 ;;
 esac
 `
@@ -234,5 +236,47 @@ func TestACancelledLookupIsNotRemembered(t *testing.T) {
 	}
 	if id, err := h.UID(t.Context(), "alice"); err != nil || id != 5000 {
 		t.Errorf("afterwards: %d, %v", id, err)
+	}
+}
+
+// TestUser reads users from the files and from getent, and their groups from both.
+func TestUser(t *testing.T) {
+	h, dir := accountHost(t)
+	err := errors.Join(
+		os.WriteFile(filepath.Join(dir, "passwd"), []byte("root:x:0:0:root:/root:/bin/sh\ntoor:x:0:7::/toor:\nlocal:x:1000:1001::/home/local:/bin/bash\nshort:x:1002:1\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "group"), []byte("root:x:0:\nlocal:x:1001:local\nweb:x:1010:root,local\nlog:x:1011:local\n-nis:x:3:local\n"), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"root": "root 0 0 /root /bin/sh [1010]", "toor": "toor 0 7 /toor  []", "0": "root 0 0 /root /bin/sh [1010]",
+		"local": "local 1000 1001 /home/local /bin/bash [1010 1011]", "1000": "local 1000 1001 /home/local /bin/bash [1010 1011]",
+		"alice": "alice 5000 5000 /home/alice /bin/sh []", "5000": "alice 5000 5000 /home/alice /bin/sh []",
+		"short": "short 1002 4294967295   []", "1234": "1234 1234 4294967295   []",
+	} {
+		u, err := h.User(t.Context(), name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := fmt.Sprintf("%s %d %d %s %s %v", u.Name, u.UID, u.GID, u.Home, u.Shell, u.Groups); got != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+	}
+	if _, err := h.User(t.Context(), "nobody-knows"); !errors.Is(err, ErrNoAccount) {
+		t.Errorf("an unknown user: %v", err)
+	}
+	before := asked(t, dir)
+	for range 2 {
+		u, err := h.User(t.Context(), "local")
+		if err == nil {
+			err = h.JoinGroups(t.Context(), u)
+		}
+		if want := []uint32{1010, 1011, 5002}; err != nil || !slices.Equal(u.Groups, want) {
+			t.Errorf("the groups are %v, not %v: %v", u.Groups, want, err)
+		}
+	}
+	if got := strings.TrimPrefix(asked(t, dir), before); got != "initgroups local\n" {
+		t.Errorf("getent was asked %q", got)
 	}
 }

@@ -1,16 +1,20 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/watch"
@@ -89,15 +93,17 @@ const (
 	groupFile = "/etc/group"
 )
 
-// AccountNeeds returns the account files that an owner and a group need. A number needs no file, and root
-// always exists.
+// AccountNeeds returns what an owner and a group need: the account, or its file. A number needs nothing, and
+// root always exists.
 func AccountNeeds(owner, group string) []Need {
 	var out []Need
-	for _, of := range [][2]string{{userFile, owner}, {groupFile, group}} {
-		if file, name := of[0], of[1]; name != "" && name != "root" && !host.IsAccountNumber(name) {
-			out = append(out, Need{What: PathNeed(file)})
+	needs := func(name string, words ...string) {
+		if name != "" && name != "root" && !host.IsAccountNumber(name) {
+			out = append(out, Needs(words...)...)
 		}
 	}
+	needs(owner, UserNeed(owner), PathNeed(userFile))
+	needs(group, GroupNeed(group), PathNeed(groupFile))
 
 	return out
 }
@@ -106,18 +112,38 @@ func AccountNeeds(owner, group string) []Need {
 // PrerequisiteError that wraps host.ErrNoAccount.
 func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (uid, gid uint32, err error) {
 	if uid, err = h.UID(ctx, owner); err != nil {
-		return 0, 0, missingAccount(userFile, err)
+		return 0, 0, missingAccount(err, UserNeed(owner), userFile)
 	}
 	if gid, err = h.GID(ctx, group); err != nil {
-		return 0, 0, missingAccount(groupFile, err)
+		return 0, 0, missingAccount(err, GroupNeed(group), groupFile)
 	}
 
 	return uid, gid, nil
 }
 
-func missingAccount(file string, err error) error {
+// RunAs returns the account of a command. Without a user it is the running user, and without a group the primary
+// group of the user. An unknown name is an error like that of ResolveAccounts.
+func RunAs(ctx context.Context, h *host.Host, user, group string) (*command.Account, error) {
+	account, err := h.User(ctx, cmp.Or(user, strconv.Itoa(os.Geteuid())))
+	if err != nil {
+		return nil, missingAccount(err, UserNeed(user), userFile)
+	}
+	if group != "" {
+		if account.GID, err = h.GID(ctx, group); err != nil {
+			return nil, missingAccount(err, GroupNeed(group), groupFile)
+		}
+	}
+	if account.GID == host.NoGroup {
+		err := fmt.Errorf("%w: user %s has no account and so no primary group: set `group` too", host.ErrNoAccount, user)
+		return nil, missingAccount(err, UserNeed(user), userFile)
+	}
+
+	return account, nil
+}
+
+func missingAccount(err error, need, file string) error {
 	if errors.Is(err, host.ErrNoAccount) {
-		return PrerequisiteError{Needs: []string{PathNeed(file)}, Err: err}
+		return PrerequisiteError{Needs: []string{need, PathNeed(file)}, Err: err}
 	}
 
 	return err

@@ -126,6 +126,18 @@ func EnsureMeant(ensure string, known []string) string {
 	return "did you mean `" + meant + "`? "
 }
 
+// elsewhere are the names of properties in other tools. The first property of a key that a type has counts.
+var elsewhere = [...]struct{ key, property string }{
+	{"state", "ensure"},
+	{"src", "source"},
+	{"src", "url"},
+	{"cmd", "command"},
+	{"chdir", "cwd"},
+	{"become_user", "user"},
+	{"runas", "user"},
+	{"env", "environment"},
+}
+
 // meant returns the hint for a key that other tools use, or an empty string.
 func (t *Type) meant(key string) string {
 	switch key {
@@ -136,7 +148,7 @@ func (t *Type) meant(key string) string {
 	case "before":
 		return "name this resource in `require` of the other one"
 	}
-	for _, m := range []struct{ key, property string }{{"state", "ensure"}, {"src", "source"}, {"src", "url"}, {"cmd", "command"}, {"chdir", "cwd"}, {"removes", "onlyif"}} {
+	for _, m := range elsewhere {
 		if _, has := t.Property(m.property); has && key == m.key {
 			return "write `" + m.property + "`"
 		}

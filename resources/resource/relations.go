@@ -17,6 +17,9 @@ type Relations struct {
 	// earlier resource would provide or remove one of them, noop reports an unknown result. They do
 	// not order resources.
 	SkipIfExists []string
+	// SkipIfAbsent are things whose absence makes nothing due, such as the path in removes. Otherwise they are
+	// like SkipIfExists.
+	SkipIfAbsent []string
 	// WaitsForDiskOnly means that a change runs no program and reaches no network.
 	WaitsForDiskOnly bool
 }
@@ -94,6 +97,12 @@ func above(path string) []string {
 
 // PathNeed returns the word for something at a path.
 func PathNeed(path string) string { return "path:" + path }
+
+// UserNeed returns the word for a user.
+func UserNeed(name string) string { return "user:" + name }
+
+// GroupNeed returns the word for a group.
+func GroupNeed(name string) string { return "group:" + name }
 
 // MaskNeed returns the word for a mask, the link to /dev/null in the place of a unit file.
 func MaskNeed(path string) string { return "mask:" + path }

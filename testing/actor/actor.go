@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// roleVariable makes a test binary play a role.
-const roleVariable = "HOSTTEST_ROLE"
+// Variable is the environment variable that makes a test binary play a role.
+const Variable = "HOSTTEST_ROLE"
 
 // Main is the TestMain of a package whose binary has roles. A role that returns ends its process; failure
 // contains its error.
 func Main(m *testing.M, roles map[string]func() error) {
-	name := os.Getenv(roleVariable)
+	name := os.Getenv(Variable)
 	if name == "" {
 		os.Exit(m.Run())
 	}
@@ -43,7 +43,7 @@ type Actor struct {
 func Play(t testing.TB, role string, args ...string) *Actor {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Env = append(os.Environ(), Variable+"="+role)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -23,7 +24,8 @@ type Decode func(*resource.Type, document.Value, model.Position) (*resource.Reso
 
 // TypeCommands describes the commands that AddTypes adds.
 type TypeCommands struct {
-	// Taken lists reserved flag names. A property with one of these names gets the flag --TYPE-PROPERTY.
+	// Taken lists reserved flag names, besides the global flags. A property with one of these names gets the flag
+	// --TYPE-PROPERTY.
 	Taken []string
 	// Decode checks the properties.
 	Decode Decode
@@ -40,11 +42,12 @@ type TypeCommands struct {
 
 // AddTypes adds to parent a command for each resource type, with a flag for each of its properties.
 func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
+	taken := slices.AppendSeq(slices.Clone(o.Taken), maps.Keys(e.globals))
 	for _, t := range e.Types {
 		cmd := parent.Command(t.Name, t.Summary)
 		var name string
 		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
-		flags := addProperties(cmd, t, o.Taken)
+		flags := addProperties(cmd, t, taken)
 		var second *propertyFlag
 		more := func(v document.Value) (document.Value, error) { return v, nil }
 		if o.More != nil {

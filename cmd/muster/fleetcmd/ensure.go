@@ -93,7 +93,7 @@ func addEnsure(env *cli.Env, parent *fisk.CmdClause) {
 // targets: it would widen them.
 func (c *ensureCommand) checkGroup(t *resource.Type) error {
 	own := t.Name + "-group"
-	if !slices.Contains(cli.TypeFlags(t, []string{"group"}), own) || c.Given(own, "in-group") || !c.Given("group") || !c.Given("node", "all") {
+	if _, isOwned := t.Property("owner"); !isOwned || !slices.Contains(cli.TypeFlags(t, []string{"group"}), own) || c.Given(own, "in-group") || !c.Given("group") || !c.Given("node", "all") {
 		return nil
 	}
 

@@ -193,6 +193,8 @@ func set(t *testing.T, s *spec, word string) {
 		s.relations.Removes = append(s.relations.Removes, value)
 	case "unless":
 		s.relations.SkipIfExists = append(s.relations.SkipIfExists, value)
+	case "only-if":
+		s.relations.SkipIfAbsent = append(s.relations.SkipIfAbsent, value)
 	case "needs":
 		s.relations.Needs = append(s.relations.Needs, resource.Need{What: value})
 	case "needs-all":
@@ -396,6 +398,9 @@ var rows = map[string]row{
 	"compared with another":       {lines: []string{"svc a provides=x/y", "svc b compared=x"}, after: []string{"planned"}, has: "1", noop: true, want: "stable"},
 	"compared, in a real run":     {lines: []string{"svc a provides=x", "svc b compared=x"}, after: []string{"changed"}, has: "0", want: "change set"},
 	"what satisfies it goes":      {lines: []string{"svc a removes=x", "svc b unless=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
+	"what it waits for comes":     {lines: []string{"svc a provides=x", "svc b only-if=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
+	"what it waits for goes":      {lines: []string{"svc a removes=x", "svc b only-if=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"what it waits for stays":     {lines: []string{"svc a removes=x", "svc b only-if=x"}, after: []string{"planned"}, has: "1", noop: true, want: "stable"},
 	"what satisfies it stays":     {lines: []string{"svc a provides=x", "svc b unless=x"}, after: []string{"planned"}, has: "1", noop: true, want: "stable"},
 	"a manifest that is brought":  {lines: []string{"svc a", "apply b"}, after: []string{"planned"}, noop: true, change: func(r *resource.Resource) { expand(r); r.Brings = model.Ref{Type: "svc", Name: "a"} }, want: "unknown until svc#a is applied"},
 }

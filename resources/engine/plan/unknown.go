@@ -116,12 +116,17 @@ func (u *Upstream) awaitsUnknown(n *Node) bool {
 // reports an empty plan.
 func (u *Upstream) outdatedUntil(n *Node, empty bool) *Node {
 	g := u.Graph
-	changers := g.Providers
+	appear, disappear := n.Relations.SkipIfExists, n.Relations.SkipIfAbsent
 	if empty {
-		changers = g.Removers
+		appear, disappear = disappear, appear
 	}
-	for _, what := range n.Relations.SkipIfExists {
-		if until := u.firstEffect(changers[what], n); until != nil {
+	for _, what := range appear {
+		if until := u.firstEffect(g.Providers[what], n); until != nil {
+			return until
+		}
+	}
+	for _, what := range disappear {
+		if until := u.firstEffect(g.Removers[what], n); until != nil {
 			return until
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,8 @@ var (
 	ErrNotExecutable = errors.New("cannot be executed")
 	// ErrNoDir means that the working directory of a command does not exist.
 	ErrNoDir = errors.New("working directory does not exist")
+	// ErrDirDenied means that the user of a command may not enter its working directory.
+	ErrDirDenied = errors.New("the user of the command may not enter the working directory")
 )
 
 // Runner runs commands. It is safe for concurrent use. Create it with New.
@@ -36,6 +39,9 @@ type Runner struct {
 	onStart func(argv []string)
 	groups  *cgroups
 	waiters waiters
+
+	inherited    sync.Once
+	inheritedErr error
 }
 
 // New returns a runner. It calls onStart, unless nil, immediately before each start.
@@ -61,6 +67,12 @@ type Command struct {
 	OnlyEnv bool
 	// Path is the value of PATH and overrides Env. If it is empty, PATH is unchanged.
 	Path string
+	// As is the account of the command; nil means muster's own. The command has the variables of the account, and
+	// of muster's own environment only PATH and the variables of language and time zone. Its session keyring is
+	// empty. Only root may use another account: ErrNotRoot.
+	As *Account
+	// Umask is the umask of the command; nil means muster's own.
+	Umask *int
 	// Stdin is the standard input; nil means empty.
 	Stdin io.Reader
 	// Stdout, if set, receives the standard output, which Result then omits.
@@ -69,7 +81,7 @@ type Command struct {
 	// overlap. A line longer than 64 KiB comes in parts, with an ellipsis at each cut.
 	OnLine func(line string, stderr bool)
 	// Tied kills the command when muster ends, also when muster is killed. Child processes of the command
-	// continue.
+	// continue. It excludes As and Umask.
 	Tied bool
 	// EndGroup kills the remaining child processes after the command has ended.
 	EndGroup bool
@@ -98,11 +110,12 @@ const drainDelay = 2 * time.Second
 // more.
 func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	env := environment(c)
-	program, err := program(c, env)
+	program, dir, closeDir, err := program(c, env)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := context.Cause(ctx); err != nil {
+		closeDir()
 		return Result{}, commandError(c, err)
 	}
 	stdout, stderr := streams(c.OnLine)
@@ -110,10 +123,6 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		// The kernel sends the signal when the thread that started the command ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-	}
-	dir, closeDir, err := openDir(c.Dir)
-	if err != nil {
-		return Result{}, err
 	}
 	group := r.groups.start()
 	defer func() { group.end() }()
@@ -130,7 +139,7 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 		return cmd
 	}
 	r.onStart(c.Argv)
-	cmd, err := startIn(ctx, &group, prepare)
+	cmd, err := r.startIn(ctx, c, &group, prepare)
 	closeDir()
 	switch {
 	case errors.Is(err, unix.ENOENT): // the program exists
@@ -166,6 +175,9 @@ func attributes(c Command, group *cgroup) *syscall.SysProcAttr {
 	if group != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(group.dir.Fd())
 	}
+	if c.As != nil && os.Geteuid() == 0 {
+		attr.Credential = &syscall.Credential{Uid: c.As.UID, Gid: c.As.GID, Groups: c.As.Groups}
+	}
 
 	return attr
 }
@@ -197,12 +209,12 @@ func kill(group *cgroup, pid int, env []string) error {
 
 // startIn starts a command in a group. It removes the group if the system cannot start a command in it: kernels
 // before 5.7, and some filters of system calls.
-func startIn(ctx context.Context, group **cgroup, prepare func() *exec.Cmd) (*exec.Cmd, error) {
-	cmd, err := start(ctx, prepare)
+func (r *Runner) startIn(ctx context.Context, c Command, group **cgroup, prepare func() *exec.Cmd) (*exec.Cmd, error) {
+	cmd, err := r.start(ctx, c, prepare)
 	if err != nil && *group != nil && ctx.Err() == nil {
 		(*group).end()
 		*group = nil
-		cmd, err = start(ctx, prepare)
+		cmd, err = r.start(ctx, c, prepare)
 	}
 
 	return cmd, err
@@ -210,12 +222,12 @@ func startIn(ctx context.Context, group **cgroup, prepare func() *exec.Cmd) (*ex
 
 // start starts a command. It retries while the program file is busy, because a child of another command may
 // hold it open for writing until its own exec.
-func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
+func (r *Runner) start(ctx context.Context, c Command, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 	const tries = 8
 	wait := time.Millisecond
 	for try := 1; ; try++ {
 		cmd := prepare()
-		err := cmd.Start()
+		err := r.startOne(c, cmd)
 		if err != nil && ctx.Err() != nil {
 			// The error does not contain the cause of the context.
 			return nil, context.Cause(ctx)
@@ -230,6 +242,20 @@ func start(ctx context.Context, prepare func() *exec.Cmd) (*exec.Cmd, error) {
 			wait *= 2
 		}
 	}
+}
+
+func (r *Runner) startOne(c Command, cmd *exec.Cmd) error {
+	if !c.needsThread() {
+		return cmd.Start()
+	}
+
+	return onThread(func() error {
+		if err := r.prepareThread(c); err != nil {
+			return err
+		}
+
+		return cmd.Start()
+	})
 }
 
 func commandError(c Command, err error) error { return fmt.Errorf("%s: %w", c.Argv[0], err) }

@@ -21,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/testing/actor"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,6 +50,43 @@ func TestRunGivesOutputAndExitCode(t *testing.T) {
 	result := run(t, shell(`echo "out $1"; echo err >&2`, "a  b"))
 	if result.Stdout.String() != "out a  b\n" || result.Stderr.String() != "err\n" {
 		t.Errorf("the result is %+v", result)
+	}
+}
+
+// TestUmask runs commands with their own umask at the same time, which muster keeps.
+func TestUmask(t *testing.T) {
+	before := unix.Umask(0o022)
+	t.Cleanup(func() { unix.Umask(before) })
+	runner := hosttest.New(t)
+	var all errgroup.Group
+	for mask := range 0o100 {
+		all.Go(func() error {
+			c := shell("umask")
+			c.Umask = &mask
+			if err := command.Check(c); err != nil {
+				return err
+			}
+			result, err := runner.Run(t.Context(), c)
+			if got, want := result.Stdout.String(), fmt.Sprintf("%04o\n", mask); err == nil && got != want {
+				err = fmt.Errorf("the umask is %s, not %s", got, want)
+			}
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := run(t, shell("umask")).Stdout.String(); got != "0022\n" {
+		t.Errorf("the umask of muster is %s", got)
+	}
+}
+
+// TestInputThatIsNotRead has more input than a pipe holds, for a command that ends without reading it.
+func TestInputThatIsNotRead(t *testing.T) {
+	c := shell("exit 3")
+	c.Stdin = strings.NewReader(strings.Repeat("x", 16<<20))
+	if result := run(t, c); result.ExitCode != 3 {
+		t.Errorf("%+v", result)
 	}
 }
 

@@ -2,7 +2,9 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -20,9 +22,14 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // Environ returns the environment without the configuration of muster, such as credentials, and without the
 // variables of systemd for a service. Commands and manifests must not see these.
 func Environ() []string {
+	return ownVariables(func(name string) bool { return !IsHidden(name) })
+}
+
+// ownVariables returns the part of muster's own environment with suitable names.
+func ownVariables(isSuitable func(name string) bool) []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return IsHidden(name)
+		return !isSuitable(name)
 	})
 }
 
@@ -33,7 +40,11 @@ func IsHidden(name string) bool {
 
 func environment(c Command) []string {
 	env := []string{} // nil would mean the environment of muster
-	if !c.OnlyEnv {
+	switch {
+	case c.OnlyEnv:
+	case c.As != nil:
+		env = append(ownVariables(isNeutral), c.As.variables()...)
+	default:
 		env = Environ()
 		env = append(env, missingAccount(env)...)
 	}
@@ -49,11 +60,11 @@ func environment(c Command) []string {
 }
 
 // missingAccount returns HOME, USER and LOGNAME of the running user if env lacks them. systemd
-// does not set them for services of root.
+// does not set them for services of root. A user without an account has the home directory /.
 func missingAccount(env []string) (missing []string) {
 	account, err := user.Current()
 	if err != nil {
-		return nil
+		account = &user.User{HomeDir: "/", Username: strconv.Itoa(os.Geteuid())}
 	}
 	for _, variable := range []struct{ name, value string }{{"HOME", account.HomeDir}, {"USER", account.Username}, {"LOGNAME", account.Username}} {
 		if lookupEnv(env, variable.name) == "" {
@@ -83,9 +94,16 @@ func FindProgram(name string) (string, error) {
 // Check returns the error that Run would return if the command cannot start, as far as it is known without
 // starting it.
 func Check(c Command) error {
-	_, err := program(c, environment(c))
+	_, _, done, err := program(c, environment(c))
+	if err != nil {
+		return err
+	}
+	done()
+	if c.Umask != nil {
+		return onThread(ownUmask)
+	}
 
-	return err
+	return nil
 }
 
 // Programs returns the paths at which Run searches the program of a command.
@@ -105,17 +123,27 @@ func Programs(c Command) []string {
 	return out
 }
 
-func program(c Command, env []string) (string, error) {
+// program returns the path of the program of a command, and of its open working directory, as openDir does. The
+// account of the command must have access to both.
+func program(c Command, env []string) (program, dir string, done func(), err error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
-		return "", fmt.Errorf("%w: no command is given", ErrNotFound)
+		return "", "", nil, fmt.Errorf("%w: no command is given", ErrNotFound)
 	}
-	_, done, err := openDir(c.Dir)
-	if err != nil {
-		return "", err
+	if err := c.As.check(); err != nil {
+		return "", "", nil, err
 	}
-	done()
+	err = accessAs(c.As, func() error {
+		if dir, done, err = openDir(c.Dir); err != nil {
+			return err
+		}
+		if program, err = findProgram(c.Argv[0], c.Dir, env); err != nil {
+			done()
+		}
 
-	return findProgram(c.Argv[0], c.Dir, env)
+		return err
+	})
+
+	return program, dir, done, err
 }
 
 // searched returns the directories of PATH. It omits empty and relative ones, which would run files of the
@@ -198,11 +226,16 @@ func openDir(path string) (at string, done func(), err error) {
 		return "", func() {}, nil
 	}
 	dir, err := paths.OpenDir(path)
+	if err == nil {
+		err = dir.MayEnter()
+	}
 	switch {
 	case err == nil:
 		return "/proc/self/fd/" + strconv.Itoa(dir.Fd()), func() { _ = dir.Close() }, nil
 	case paths.IsAbsent(err):
 		return "", nil, fmt.Errorf("%w: %s", ErrNoDir, path)
+	case errors.Is(err, fs.ErrPermission):
+		return "", nil, fmt.Errorf("%w: %w", ErrDirDenied, err)
 	default:
 		return "", nil, fmt.Errorf("working directory: %w", err)
 	}

@@ -73,6 +73,16 @@ func (d *Dir) Sync() error {
 	return &fs.PathError{Op: "fsync", Path: d.path, Err: err}
 }
 
+// MayEnter returns an error if the user whose file access rights this thread uses may not enter the directory.
+func (d *Dir) MayEnter() error {
+	fd, err := OpenAt(d.fd, ".", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return &fs.PathError{Op: "enter", Path: d.path, Err: err}
+	}
+
+	return unix.Close(fd)
+}
+
 // Fd returns the descriptor of the directory, for system calls relative to it.
 func (d *Dir) Fd() int { return d.fd }
 
