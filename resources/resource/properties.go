@@ -131,6 +131,7 @@ var elsewhere = [...]struct{ key, property string }{
 	{"state", "ensure"},
 	{"src", "source"},
 	{"src", "url"},
+	{"src", "target"},
 	{"cmd", "command"},
 	{"chdir", "cwd"},
 	{"become_user", "user"},
@@ -143,6 +144,8 @@ func (t *Type) meant(key string) string {
 	switch key {
 	case "when":
 		return "write `control: {if: …}`"
+	case "loop", "with_items", "with_list", "with_dict":
+		return "write `each`; its element is `each.value`"
 	case "notify":
 		return "name this resource in `subscribe` of the other one"
 	case "before":
