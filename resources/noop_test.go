@@ -41,6 +41,10 @@ func TestNoopWhereAnEarlierResourceDecides(t *testing.T) {
 			list:  "{file: [$DIR/s: {content: new}, $DIR/d: {source: $DIR/s}]}",
 			noop:  []string{"file#s noop", "file#d skipped"}, run: []string{"file#s changed", "file#d changed"},
 		},
+		"a file that is written once is brought": {
+			list: "{exec: [b: {command: 'touch $DIR/d', creates: $DIR/d}]}, {file: [$DIR/d: {content: x, replace: false, require: ['exec#b']}]}",
+			noop: []string{"exec#b noop", "file#d skipped"}, run: []string{"exec#b changed", "file#d stable"},
+		},
 		"a source that comes": {
 			list: "{file: [$DIR/s: {content: new}, $DIR/d: {source: $DIR/s}]}",
 			noop: []string{"file#s noop", "file#d skipped"}, run: []string{"file#s changed", "file#d changed"},

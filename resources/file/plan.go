@@ -69,9 +69,7 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 		plan.Add(model.Change{Action: actionCreateDirectory, Message: "Would have created directory", Property: propertyEnsure, From: model.EnsureAbsent, To: EnsureDirectory})
 		return plan, state.want.obstacle
 	case files.Directory:
-		// A directory keeps its special bits: they have other causes, and mode cannot express
-		// them.
-		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode)
+		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode|state.want.attrs.Manages)
 		setMessage(plan, "Would have updated attributes")
 		return plan, state.Entry.MayChange(state.want.attrs)
 	case files.Link:
@@ -93,7 +91,7 @@ func linkedDirectory(spec *Spec, state *State) error {
 	default:
 		return fmt.Errorf("%s: path exists as a symbolic link to a %s", spec.Name, state.Target.Kind)
 	}
-	changes := attributeChanges(actionCreateDirectory, spec, state, *state.Target, maxMode)
+	changes := attributeChanges(actionCreateDirectory, spec, state, *state.Target, maxMode|state.want.attrs.Manages)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -111,6 +109,9 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	case files.Other:
 		return plan, fmt.Errorf("%s: path exists as a fifo, socket or device, not as a regular file", spec.Name)
 	case files.Link:
+		if !spec.replaces() {
+			return plan, fmt.Errorf("%s is a symbolic link: with replace: false it stays, and attributes are not managed through a link", spec.Name)
+		}
 		if !spec.managesContent() {
 			return plan, fmt.Errorf("%s is a symbolic link: without content or source only attributes are managed, and not through a link", spec.Name)
 		}
@@ -119,7 +120,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		plan.Add(change)
 		return plan, state.want.obstacle
 	}
-	if !spec.managesContent() {
+	if !spec.writes(files.File) {
 		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
 		setMessage(plan, "Would have updated attributes"+state.want.attributesMessage(false))
 		if !plan.Empty() && state.Entry.Links > 1 {
@@ -187,12 +188,12 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 	if found.GID != want.GID {
 		out = append(out, model.Change{Action: action, Property: "group", From: state.Metadata.Group, To: spec.Group})
 	}
-	if found.Mode&mask != uint32(want.Mode) || found.Listed {
+	if found.Mode&mask != want.Bits() || found.Listed {
 		from := FormatMode(found.Mode)
 		if found.Listed {
 			from += "+"
 		}
-		out = append(out, model.Change{Action: action, Property: "mode", From: from, To: FormatMode(uint32(want.Mode))})
+		out = append(out, model.Change{Action: action, Property: "mode", From: from, To: FormatMode(want.Bits())})
 	}
 
 	return out

@@ -121,7 +121,12 @@ func store(ctx context.Context, env resource.Env, spec *Spec, a files.Attrs, val
 		}
 	}
 
-	return env.Host.WriteWith(ctx, spec.Name, content, a, o)
+	write := func() error { return env.Host.WriteWith(ctx, spec.Name, content, a, o) }
+	if spec.Parents {
+		return env.Host.WithParents(spec.Name, write)
+	}
+
+	return write()
 }
 
 // remove removes the path, not the target of a link. Without force a directory with entries is

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -32,11 +34,41 @@ type Spec struct {
 	// Validator is only for managed content.
 	Validator string `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: visudo -cf {}"`
 	// DropCapabilities requires managed content.
-	DropCapabilities bool `json:"drop_capabilities,omitempty" jsonschema_description:"Remove the file capabilities (setcap) when the content changes; unset keeps them"`
-	Force            bool `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
+	DropCapabilities bool  `json:"drop_capabilities,omitempty" jsonschema_description:"Remove the file capabilities (setcap) when the content changes; unset keeps them"`
+	Replace          *bool `json:"replace,omitempty" jsonschema:"default=true" jsonschema_description:"With false: write the content only when the file is missing"`
+	Parents          bool  `json:"parents,omitempty" jsonschema_description:"Create missing directories above the file"`
+	SetUID           *bool `json:"setuid,omitempty" jsonschema_description:"The setuid bit; unset it is off on a file and unmanaged on a directory"`
+	SetGID           *bool `json:"setgid,omitempty" jsonschema_description:"The setgid bit, like setuid; on a directory new entries get its group"`
+	Sticky           *bool `json:"sticky,omitempty" jsonschema_description:"The sticky bit, like setuid; in a directory only owners remove their entries"`
+	Force            bool  `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
 }
 
 func (s *Spec) managesContent() bool { return s.Content != nil || s.Source != "" }
+
+func (s *Spec) replaces() bool { return s.Replace == nil || *s.Replace }
+
+// writes reports whether the content is written where a path of a kind was found.
+func (s *Spec) writes(found files.Kind) bool {
+	return s.managesContent() && (s.replaces() || found == files.Absent)
+}
+
+func isSet(b *bool) bool { return b != nil && *b }
+
+// givesRights reports whether a file runs with the rights of its owner or group.
+func (s *Spec) givesRights() bool {
+	return s.Ensure == model.EnsurePresent && (isSet(s.SetUID) || isSet(s.SetGID))
+}
+
+// specialProperties are the properties of the bits above the permissions.
+func (s *Spec) specialProperties() []special {
+	return []special{{"setuid", 0o4000, s.SetUID}, {"setgid", 0o2000, s.SetGID}, {"sticky", 0o1000, s.Sticky}}
+}
+
+type special struct {
+	property string
+	bit      uint32
+	value    *bool
+}
 
 // describes reports whether the properties describe a desired state. A spec with only a name queries the
 // current state.
@@ -74,11 +106,36 @@ func (s *Spec) Validate() model.Problems {
 	if s.DropCapabilities && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` requires managed content")
 	}
+	if !s.replaces() && s.Ensure == model.EnsurePresent && !s.managesContent() {
+		out.Property("replace", "set content or source", "`replace` requires managed content")
+	}
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
 	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
 	validateMode(&out, s)
+	validateRights(&out, s)
 
 	return out
+}
+
+// othersWrite are the permissions of group and others to write.
+const othersWrite = 0o022
+
+// validateRights reports what keeps a file from getting setuid or setgid: muster must know the content, and no
+// other user may change it.
+func validateRights(out *model.Problems, s *Spec) {
+	if !s.givesRights() {
+		return
+	}
+	mode, err := parseMode(s.Mode)
+	for _, p := range s.specialProperties()[:2] {
+		switch {
+		case !isSet(p.value):
+		case !s.managesContent() || !s.replaces():
+			out.Property(p.property, "set content or source, without replace: false", "`%s` of a file requires managed content", p.property)
+		case err == nil && mode&othersWrite != 0:
+			out.Property(p.property, "write mode: "+strconv.Quote(FormatMode(mode&^othersWrite)), "`%s` of a file requires a mode without write for group and others", p.property)
+		}
+	}
 }
 
 // Warnings returns properties without effect, and a mode that is probably decimal.
@@ -89,7 +146,7 @@ func (s *Spec) Warnings() model.Problems {
 		out.Property("mode", fmt.Sprintf("write %q if you mean that, %q else", meant, FormatMode(mode)), "mode %q is octal, %s, and %s in decimal is %s", s.Mode, FormatMode(mode), s.Mode, meant)
 	}
 	if s.Ensure == model.EnsureAbsent {
-		for _, property := range s.contentProperties() {
+		for _, property := range append(s.contentProperties(), s.attributeProperties()...) {
 			out.Property(property, dropContent, "`%s` has no effect with ensure: absent", property)
 		}
 	}
@@ -116,6 +173,24 @@ func (s *Spec) contentProperties() []string {
 	if s.DropCapabilities {
 		set = append(set, "drop_capabilities")
 	}
+	if s.Replace != nil {
+		set = append(set, "replace")
+	}
+
+	return set
+}
+
+// attributeProperties returns the set properties, besides owner, group and mode, that files and directories have.
+func (s *Spec) attributeProperties() []string {
+	var set []string
+	if s.Parents {
+		set = append(set, "parents")
+	}
+	for _, p := range s.specialProperties() {
+		if p.value != nil {
+			set = append(set, p.property)
+		}
+	}
 
 	return set
 }
@@ -141,9 +216,51 @@ func validateMode(out *model.Problems, s *Spec) {
 		hint := `write permissions in octal, for example "0644"`
 		if mode := decimalMode(s.Mode); mode != "" {
 			hint = fmt.Sprintf("%s is %s in decimal: write %q", s.Mode, mode, mode)
+		} else if meant := meantMode(s.Mode); meant != "" {
+			hint = "write " + meant
 		}
 		out.Property("mode", hint, "%s", err)
 	}
+}
+
+// symbolic matches a mode such as u=rwx,g=rx.
+var symbolic = regexp.MustCompile(`^[ugoa]+=[rwx]*(,[ugoa]+=[rwx]*)*$`)
+
+// meantMode returns the properties for a mode with special bits, or for a symbolic mode, and an empty string for
+// other texts.
+func meantMode(text string) string {
+	if symbolic.MatchString(text) {
+		return fmt.Sprintf("mode: %q", FormatMode(octal(text)))
+	}
+	mode, err := strconv.ParseUint(octalDigits(text), 8, 32)
+	if err != nil || mode > allBits {
+		return ""
+	}
+	meant := []string{fmt.Sprintf("mode: %q", FormatMode(uint32(mode)&maxMode))}
+	for _, p := range new(Spec).specialProperties() {
+		if uint32(mode)&p.bit != 0 {
+			meant = append(meant, p.property+": true")
+		}
+	}
+
+	return strings.Join(meant[:len(meant)-1], ", ") + " and " + meant[len(meant)-1]
+}
+
+// octal returns the permissions of a symbolic mode.
+func octal(text string) (mode uint32) {
+	shifts := map[rune]int{'u': 6, 'g': 3, 'o': 0}
+	for clause := range strings.SplitSeq(strings.ReplaceAll(text, "a", "ugo"), ",") {
+		who, what, _ := strings.Cut(clause, "=")
+		bits := uint32(0)
+		for _, r := range what {
+			bits |= map[rune]uint32{'r': 4, 'w': 2, 'x': 1}[r]
+		}
+		for _, w := range who {
+			mode = mode&^(7<<shifts[w]) | bits<<shifts[w]
+		}
+	}
+
+	return mode
 }
 
 // decimalMode returns the octal mode for a common mode in decimal, such as 0644 for 420, and an empty
@@ -160,11 +277,7 @@ func decimalMode(text string) string {
 
 // parseMode reads permissions in octal: 0644, 644, 0o644 or 0O644.
 func parseMode(text string) (uint32, error) {
-	digits := text
-	if len(text) > 1 && text[0] == '0' && (text[1] == 'o' || text[1] == 'O') {
-		digits = text[2:]
-	}
-	mode, err := strconv.ParseUint(digits, 8, 32)
+	mode, err := strconv.ParseUint(octalDigits(text), 8, 32)
 	switch {
 	case errors.Is(err, strconv.ErrRange) || mode > maxMode:
 		return 0, fmt.Errorf("invalid mode %q: it exceeds 0777, setuid, setgid and sticky are not set by mode", text)
@@ -173,6 +286,15 @@ func parseMode(text string) (uint32, error) {
 	}
 
 	return uint32(mode), nil
+}
+
+// octalDigits returns a mode without the prefix 0o.
+func octalDigits(text string) string {
+	if len(text) > 1 && text[0] == '0' && (text[1] == 'o' || text[1] == 'O') {
+		return text[2:]
+	}
+
+	return text
 }
 
 // searchable adds execute to each triad with read or write, like X of chmod, so one mode suits

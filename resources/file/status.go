@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -23,7 +25,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p Posix, spec *Spec) (
 	case spec.Ensure == model.EnsureAbsent || spec.Ensure == EnsureDirectory:
 	case !spec.describes():
 		reads = func(files.Entry) bool { return true }
-	case spec.managesContent():
+	case spec.writes(files.File):
 		h, dir := env.Host, env.Scope.Dir
 		reads = func(e files.Entry) bool { return e.Size <= maxOther || e.Size == wantedSize(h, dir, spec) }
 	}
@@ -45,10 +47,15 @@ func (Type) Status(ctx context.Context, env resource.Env, p Posix, spec *Spec) (
 	if state.want.attrs, err = attributes(ctx, env, spec); err != nil {
 		return nil, err
 	}
-	if state.Entry.Kind == files.Absent {
-		state.want.obstacle = resource.Obstacle(env.Host, spec.Name, spec.Ensure == EnsureDirectory)
+	if spec.givesRights() {
+		if err := checkPrivate(spec.Name); err != nil {
+			return nil, err
+		}
 	}
-	if spec.Ensure == EnsureDirectory || !spec.managesContent() {
+	if state.Entry.Kind == files.Absent {
+		state.want.obstacle = resource.Obstacle(env.Host, spec.Name, spec.Ensure == EnsureDirectory || spec.Parents)
+	}
+	if spec.Ensure == EnsureDirectory || !spec.writes(state.Entry.Kind) {
 		if e, want := state.Entry, state.want.attrs; e.Kind == files.File && (e.UID != want.UID || e.GID != want.GID) {
 			state.want.carried = env.Host.Carried(spec.Name, want, true)
 		}
@@ -88,7 +95,36 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 		mode = searchable(mode)
 	}
 
-	return files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
+	attrs := files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}
+	for _, p := range spec.specialProperties() {
+		if p.value != nil {
+			attrs.Manages |= p.bit
+		}
+		if isSet(p.value) {
+			attrs.Special |= p.bit
+		}
+	}
+
+	return attrs, err
+}
+
+// checkPrivate returns an error if users other than root and the running user may replace a file with setuid or
+// setgid, or its source. Without the directory, the directory above it decides.
+func checkPrivate(path string) error {
+	for parent := filepath.Dir(path); ; parent = filepath.Dir(parent) {
+		dir, err := paths.OpenDir(parent)
+		if paths.IsAbsent(err) && parent != filepath.Dir(parent) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = errors.Join(dir.CheckOwn(), dir.Close())
+		if err != nil {
+			err = fmt.Errorf("setuid and setgid: %w", err)
+		}
+		return err
+	}
 }
 
 // checkRemoval checks whether the path can be removed, and whether a directory is
@@ -206,6 +242,10 @@ func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) 
 		return entry, resource.NoSource(source)
 	case entry.Kind != files.File:
 		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
+	case spec.givesRights() && entry.OfOthers():
+		return entry, fmt.Errorf("the source %s: others than root may write to it, so its copy gets no setuid or setgid: give it to root", source)
+	case spec.givesRights() && checkPrivate(source) != nil:
+		return entry, fmt.Errorf("the source %s: %w", source, checkPrivate(source))
 	case spec.MaxSize != 0 && entry.Size > int64(spec.MaxSize):
 		return entry, fmt.Errorf("the source %s: %w: %s, and max_size is %s", source, files.ErrTooLarge, resource.FormatSize(entry.Size), spec.MaxSize)
 	case spec.MaxSize == 0 && entry.OfOthers() && entry.Size > maxOfOthers:

@@ -99,7 +99,7 @@ func (t Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	if !plan.Empty() {
 		return fmt.Errorf("still different: %s", differing(plan))
 	}
-	if outcome.After != "" && outcome.After != resource.DigestWord(after.digest()) {
+	if outcome.After != "" && spec.replaces() && outcome.After != resource.DigestWord(after.digest()) {
 		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, resource.DigestWord(after.digest()))
 	}
 
@@ -189,7 +189,7 @@ type wanted struct {
 }
 
 // Relations order a file after its parent directories, its source and its accounts. The removal of a
-// directory comes after the removal of its entries. A directory also provides its parents.
+// directory comes after the removal of its entries. A directory, or a file with parents, also provides its parents.
 func (Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{
@@ -201,26 +201,33 @@ func (Type) Relations(spec *Spec) resource.Relations {
 		Provides: resource.Provides(resource.PathNeed(spec.Name)), Needs: resource.NeedsAbove(spec.Name),
 		WaitsForDiskOnly: spec.Validator == "",
 	}
-	if spec.Ensure == EnsureDirectory {
+	if spec.Ensure == EnsureDirectory || spec.Parents {
 		out.Provides = append(out.Provides, resource.ProvidesAbove(spec.Name)...)
 	}
 	if filepath.IsAbs(spec.Source) {
-		out.Needs = append(out.Needs, resource.Need{What: resource.PathNeed(filepath.Clean(spec.Source)), ReadsContent: true})
+		out.Needs = append(out.Needs, resource.Need{What: resource.PathNeed(filepath.Clean(spec.Source)), ReadsContent: spec.replaces()})
+	}
+	if !spec.replaces() {
+		out.SkipIfExists = []string{resource.PathNeed(spec.Name)}
 	}
 	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
 
 	return out
 }
 
-// Watches returns the path and the source.
+// Watches returns the path and the source. A source that is copied once is not watched.
 func (Type) Watches(_ Posix, spec *Spec) []watch.Point {
+	if !spec.replaces() {
+		return resource.WatchPaths(spec.Name)
+	}
+
 	return resource.WatchPaths(spec.Name, spec.Source)
 }
 
-// Claims returns the path: as a whole if the resource manages its content or its absence.
+// Claims returns the path: as a whole if the resource always manages its content, or its absence.
 func (Type) Claims(spec *Spec) []resource.Claim {
 	claim := resource.Claim{Kind: resource.ClaimAttributes, Path: spec.Name}
-	if spec.managesContent() || spec.Ensure == model.EnsureAbsent {
+	if spec.writes(files.File) || spec.Ensure == model.EnsureAbsent {
 		claim.Kind = resource.ClaimWhole
 	}
 

@@ -137,6 +137,7 @@ var elsewhere = [...]struct{ key, property string }{
 	{"become_user", "user"},
 	{"runas", "user"},
 	{"env", "environment"},
+	{"makedirs", "parents"},
 }
 
 // meant returns the hint for a key that other tools use, or an empty string.

@@ -19,7 +19,7 @@ import (
 
 // SetAttrs changes owner and mode of the file or directory at path. A link is ErrLink; a fifo, socket or
 // device is ErrNotRegular. It never follows or opens them. A file gets exactly the mode; a directory keeps
-// its special bits. A differing file with several names is ErrLinks. A file keeps its capabilities, as in
+// its special bits, unless the attributes manage them. A differing file with several names is ErrLinks. A file keeps its capabilities, as in
 // Write. A file taken from an untrusted user loses its access control lists.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
 	at, err := changing(path, d.paths.Parent)
@@ -46,11 +46,11 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 	if a.GID == anyGroup {
 		a.GID = st.Gid
 	}
-	mode := uint32(a.Mode.Perm())
+	mode := a.Bits()
 	switch kindOf(&st) {
 	case File:
 	case Directory:
-		mode |= st.Mode & specialBits
+		mode |= st.Mode & specialBits &^ a.Manages
 	case Link:
 		return fmt.Errorf("%s %w", path, ErrLink)
 	default:

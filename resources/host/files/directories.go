@@ -54,6 +54,12 @@ func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
 	return shared, err
 }
 
+// WithParents creates the missing directories above path like those of MakeDirectory, and calls f. If f fails, it
+// removes them again.
+func (d *Disk) WithParents(path string, f func() error) error {
+	return d.inParent(path, func(*paths.Dir, string) error { return f() })
+}
+
 // inParent calls f with the parent of path. It creates a missing parent and removes it if f fails.
 func (d *Disk) inParent(path string, f func(parent *paths.Dir, name string) error) error {
 	at, err := changing(path, d.paths.Parent)

@@ -87,7 +87,13 @@ func (k Kind) String() string {
 type Attrs struct {
 	UID, GID uint32
 	Mode     fs.FileMode // permission bits only
+	// Special are the setuid, setgid and sticky bits. A file has exactly these. A directory keeps other bits than
+	// Manages, which includes Special.
+	Special, Manages uint32
 }
+
+// Bits returns the permission bits with the special bits.
+func (a Attrs) Bits() uint32 { return uint32(a.Mode.Perm()) | a.Special }
 
 // Entry is the result of lstat.
 type Entry struct {
@@ -144,7 +150,7 @@ func (e Entry) Foreign() error { return e.foreign }
 // MayChange returns the error of Foreign if the attributes change the owner of a foreign entry or extend its
 // mode.
 func (e Entry) MayChange(a Attrs) error {
-	if e.UID == a.UID && e.GID == a.GID && uint32(a.Mode)&^e.Mode == 0 {
+	if e.UID == a.UID && e.GID == a.GID && a.Bits()&^e.Mode == 0 {
 		return nil
 	}
 

@@ -39,7 +39,7 @@ func (b *buffers) get() *[copyBuffer]byte {
 }
 
 // Write puts content at path atomically: a temporary file in the same
-// directory, content, owner, mode, fsync, rename, fsync of the directory.
+// directory, content, owner, mode, fsync, special bits, rename, fsync of the directory.
 // Anything but a directory at path is replaced, never written through. If the old file belongs
 // to the new owner, root or the running user, the new file keeps its SELinux label, access
 // control list, capabilities and user attributes. Memory is constant. After an error, path is
@@ -76,9 +76,18 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 			old = openOld(dir, name)
 			return d.carry(ctx, f, dir, name, old, a, o)
 		})
+		pinned := -1
+		if err == nil && a.Special != 0 {
+			// The descriptor does not count as open for writing, which would keep a check from executing the file.
+			pinned, err = paths.OpenAt(unix.AT_FDCWD, procPath(int(f.Fd())), unix.O_PATH)
+			defer unix.Close(pinned)
+		}
 		err = errors.Join(err, f.Close())
 		if err == nil && o.Check != nil {
 			err = d.unchanged(filepath.Join(dir.Path(), temp), o.Check)
+		}
+		if err == nil && a.Special != 0 {
+			err = chmodPath(pinned, a.Bits())
 		}
 		if err == nil {
 			err = rename(dir, temp, name)
