@@ -3,6 +3,7 @@ package file
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -22,6 +23,7 @@ const (
 const (
 	propertyEnsure  = "ensure"
 	propertyContent = "content"
+	propertyBackup  = "backup"
 )
 
 // Plan compares the path with the properties. An error is a path that must not be replaced or removed, or
@@ -55,12 +57,13 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	default:
 		removal.Message = "Would have removed the directory"
 	}
-	plan.Add(removal)
+	err = state.planCopy(spec, &plan, &removal.Message)
+	plan.Changes = slices.Insert(plan.Changes, 0, removal)
 	if state.want.mask {
 		plan.UndueFor = resource.MaskNeed(spec.Name)
 	}
 
-	return plan, state.want.obstacle
+	return plan, cmp.Or(state.want.obstacle, err)
 }
 
 func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
@@ -131,17 +134,19 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	message := "Would have updated the file" + state.want.attributesMessage(spec.DropCapabilities)
 	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
+		err = state.planCopy(spec, &plan, &message)
 		if spec.Validator != "" {
 			message += resource.ValidatedFirst
 		}
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
 	setMessage(plan, message)
-	if state.want.obstacle == nil && !plan.Empty() && !spec.DropCapabilities {
+	err = cmp.Or(state.want.obstacle, err)
+	if err == nil && !plan.Empty() && !spec.DropCapabilities {
 		return plan, state.want.carried.Err
 	}
 
-	return plan, state.want.obstacle
+	return plan, err
 }
 
 func (w wanted) attributesMessage(dropCapabilities bool) (message string) {

@@ -36,6 +36,7 @@ type Spec struct {
 	// DropCapabilities requires managed content.
 	DropCapabilities bool  `json:"drop_capabilities,omitempty" jsonschema_description:"Remove the file capabilities (setcap) when the content changes; unset keeps them"`
 	Replace          *bool `json:"replace,omitempty" jsonschema:"default=true" jsonschema_description:"With false: write the content only when the file is missing"`
+	Backup           bool  `json:"backup,omitempty" jsonschema_description:"Keep the old content in the state directory before a change or removal, the last three of each path"`
 	Parents          bool  `json:"parents,omitempty" jsonschema_description:"Create missing directories above the file"`
 	SetUID           *bool `json:"setuid,omitempty" jsonschema_description:"The setuid bit; unset it is off on a file and unmanaged on a directory"`
 	SetGID           *bool `json:"setgid,omitempty" jsonschema_description:"The setgid bit, like setuid; on a directory new entries get its group"`
@@ -106,6 +107,7 @@ func (s *Spec) Validate() model.Problems {
 	if s.DropCapabilities && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` requires managed content")
 	}
+	validateBackup(&out, s)
 	if !s.replaces() && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("replace", "set content or source", "`replace` requires managed content")
 	}
@@ -193,6 +195,18 @@ func (s *Spec) attributeProperties() []string {
 	}
 
 	return set
+}
+
+func validateBackup(out *model.Problems, s *Spec) {
+	switch {
+	case !s.Backup:
+	case s.Ensure == EnsureDirectory:
+		out.Property("backup", dropContent, "a directory has no `backup`")
+	case s.Ensure == model.EnsurePresent && !s.managesContent():
+		out.Property("backup", "set content or source", "`backup` requires managed content")
+	case s.Force:
+		out.Property("backup", "remove one of them", "`backup` keeps no directories, which `force` removes")
+	}
 }
 
 func validateForce(out *model.Problems, s *Spec) {

@@ -38,6 +38,9 @@ func (Type) Status(ctx context.Context, env resource.Env, p Posix, spec *Spec) (
 	if state.Unknown != nil {
 		return state, nil
 	}
+	if spec.Backup && state.Entry.Kind == files.File {
+		state.want.copy, state.want.noCopy = copyOf(env.Host.StateDir(), state.Entry)
+	}
 	if spec.Ensure == model.EnsureAbsent {
 		return state, checkRemoval(env, spec, state)
 	}

@@ -47,6 +47,9 @@ func (Type) New() *Spec { return &Spec{} }
 // recursive removal the path alone is no proof.
 func (Type) Apply(ctx context.Context, env resource.Env, _ Posix, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	before, lookErr := env.Host.Look(spec.Name)
+	if err := keepCopy(ctx, env, spec.Name, plan); err != nil {
+		return resource.Outcome{Untouched: true}, err
+	}
 	outcome, err := apply(ctx, env, spec, plan)
 	if err != nil && lookErr == nil && (!spec.Force || before.Kind != files.Directory) {
 		after, err := env.Host.Look(spec.Name)
@@ -182,6 +185,9 @@ type wanted struct {
 	carried files.Carried
 	// mask reports a link to /dev/null, which masks a unit in systemd.
 	mask bool
+	// copy is the path of the copy of the old file, noCopy why there can be none; both with backup.
+	copy   string
+	noCopy error
 	// notEmpty marks a directory with entries.
 	notEmpty bool
 	// before and after are the texts for a diff.
