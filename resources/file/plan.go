@@ -72,7 +72,7 @@ func planDirectory(spec *Spec, state *State) (plan resource.Plan, err error) {
 		plan.Add(model.Change{Action: actionCreateDirectory, Message: "Would have created directory", Property: propertyEnsure, From: model.EnsureAbsent, To: EnsureDirectory})
 		return plan, state.want.obstacle
 	case files.Directory:
-		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, maxMode|state.want.attrs.Manages)
+		plan.Changes = attributeChanges(actionCreateDirectory, spec, state, state.Entry, resource.MaxMode|state.want.attrs.Manages)
 		setMessage(plan, "Would have updated attributes")
 		return plan, state.Entry.MayChange(state.want.attrs)
 	case files.Link:
@@ -94,7 +94,7 @@ func linkedDirectory(spec *Spec, state *State) error {
 	default:
 		return fmt.Errorf("%s: path exists as a symbolic link to a %s", spec.Name, state.Target.Kind)
 	}
-	changes := attributeChanges(actionCreateDirectory, spec, state, *state.Target, maxMode|state.want.attrs.Manages)
+	changes := attributeChanges(actionCreateDirectory, spec, state, *state.Target, resource.MaxMode|state.want.attrs.Manages)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -194,11 +194,11 @@ func attributeChanges(action string, spec *Spec, state *State, found files.Entry
 		out = append(out, model.Change{Action: action, Property: "group", From: state.Metadata.Group, To: spec.Group})
 	}
 	if found.Mode&mask != want.Bits() || found.Listed {
-		from := FormatMode(found.Mode)
+		from := resource.FormatMode(found.Mode)
 		if found.Listed {
 			from += "+"
 		}
-		out = append(out, model.Change{Action: action, Property: "mode", From: from, To: FormatMode(want.Bits())})
+		out = append(out, model.Change{Action: action, Property: "mode", From: from, To: resource.FormatMode(want.Bits())})
 	}
 
 	return out

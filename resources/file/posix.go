@@ -88,7 +88,7 @@ func follow(env resource.Env, state *State) files.Entry {
 
 func describe(ctx context.Context, env resource.Env, m *Metadata, entry files.Entry) {
 	m.Owner, m.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
-	m.Mode = FormatMode(entry.Mode)
+	m.Mode = resource.FormatMode(entry.Mode)
 	m.Size, m.MTime = entry.Size, entry.ModTime.UTC()
 }
 

@@ -3,11 +3,7 @@
 package file
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -75,9 +71,6 @@ type special struct {
 // current state.
 func (s *Spec) describes() bool { return s.Owner != "" || s.Group != "" || s.Mode != "" }
 
-// maxMode is the largest mode, without setuid, setgid and sticky.
-const maxMode = 0o777
-
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
 	var out model.Problems
@@ -113,7 +106,7 @@ func (s *Spec) Validate() model.Problems {
 	}
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
 	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
-	validateMode(&out, s)
+	resource.CheckMode(&out, s.Ensure, s.Mode, "setuid", "setgid", "sticky")
 	validateRights(&out, s)
 
 	return out
@@ -128,14 +121,14 @@ func validateRights(out *model.Problems, s *Spec) {
 	if !s.givesRights() {
 		return
 	}
-	mode, err := parseMode(s.Mode)
+	mode, err := resource.ParseMode(s.Mode)
 	for _, p := range s.specialProperties()[:2] {
 		switch {
 		case !isSet(p.value):
 		case !s.managesContent() || !s.replaces():
 			out.Property(p.property, "set content or source, without replace: false", "`%s` of a file requires managed content", p.property)
 		case err == nil && mode&othersWrite != 0:
-			out.Property(p.property, "write mode: "+strconv.Quote(FormatMode(mode&^othersWrite)), "`%s` of a file requires a mode without write for group and others", p.property)
+			out.Property(p.property, "write mode: "+strconv.Quote(resource.FormatMode(mode&^othersWrite)), "`%s` of a file requires a mode without write for group and others", p.property)
 		}
 	}
 }
@@ -143,10 +136,7 @@ func validateRights(out *model.Problems, s *Spec) {
 // Warnings returns properties without effect, and a mode that is probably decimal.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
-	if mode, err := parseMode(s.Mode); err == nil && s.Ensure != model.EnsureAbsent && decimalMode(s.Mode) != "" {
-		meant := decimalMode(s.Mode)
-		out.Property("mode", fmt.Sprintf("write %q if you mean that, %q else", meant, FormatMode(mode)), "mode %q is octal, %s, and %s in decimal is %s", s.Mode, FormatMode(mode), s.Mode, meant)
-	}
+	resource.WarnDecimalMode(&out, s.Ensure, s.Mode)
 	if s.Ensure == model.EnsureAbsent {
 		for _, property := range append(s.contentProperties(), s.attributeProperties()...) {
 			out.Property(property, dropContent, "`%s` has no effect with ensure: absent", property)
@@ -219,112 +209,10 @@ func validateForce(out *model.Problems, s *Spec) {
 	}
 }
 
-func validateMode(out *model.Problems, s *Spec) {
-	if s.Mode == "" {
-		if s.Ensure != model.EnsureAbsent {
-			out.Property("mode", `for example mode: "0644"`, "`mode` is required unless ensure is absent")
-		}
-		return
-	}
-	if _, err := parseMode(s.Mode); err != nil {
-		hint := `write permissions in octal, for example "0644"`
-		if mode := decimalMode(s.Mode); mode != "" {
-			hint = fmt.Sprintf("%s is %s in decimal: write %q", s.Mode, mode, mode)
-		} else if meant := meantMode(s.Mode); meant != "" {
-			hint = "write " + meant
-		}
-		out.Property("mode", hint, "%s", err)
-	}
-}
-
-// symbolic matches a mode such as u=rwx,g=rx.
-var symbolic = regexp.MustCompile(`^[ugoa]+=[rwx]*(,[ugoa]+=[rwx]*)*$`)
-
-// meantMode returns the properties for a mode with special bits, or for a symbolic mode, and an empty string for
-// other texts.
-func meantMode(text string) string {
-	if symbolic.MatchString(text) {
-		return fmt.Sprintf("mode: %q", FormatMode(octal(text)))
-	}
-	mode, err := strconv.ParseUint(octalDigits(text), 8, 32)
-	if err != nil || mode > allBits {
-		return ""
-	}
-	meant := []string{fmt.Sprintf("mode: %q", FormatMode(uint32(mode)&maxMode))}
-	for _, p := range new(Spec).specialProperties() {
-		if uint32(mode)&p.bit != 0 {
-			meant = append(meant, p.property+": true")
-		}
-	}
-
-	return strings.Join(meant[:len(meant)-1], ", ") + " and " + meant[len(meant)-1]
-}
-
-// octal returns the permissions of a symbolic mode.
-func octal(text string) (mode uint32) {
-	shifts := map[rune]int{'u': 6, 'g': 3, 'o': 0}
-	for clause := range strings.SplitSeq(strings.ReplaceAll(text, "a", "ugo"), ",") {
-		who, what, _ := strings.Cut(clause, "=")
-		bits := uint32(0)
-		for _, r := range what {
-			bits |= map[rune]uint32{'r': 4, 'w': 2, 'x': 1}[r]
-		}
-		for _, w := range who {
-			mode = mode&^(7<<shifts[w]) | bits<<shifts[w]
-		}
-	}
-
-	return mode
-}
-
-// decimalMode returns the octal mode for a common mode in decimal, such as 0644 for 420, and an empty
-// string for other digits. Converted documents contain such numbers.
-func decimalMode(text string) string {
-	mode, err := strconv.ParseUint(text, 10, 32)
-	common := []uint64{0o400, 0o440, 0o444, 0o500, 0o550, 0o555, 0o600, 0o640, 0o644, 0o660, 0o664, 0o666, 0o700, 0o750, 0o755, 0o770, 0o775, 0o777}
-	if err != nil || text[0] == '0' || !slices.Contains(common, mode) {
-		return ""
-	}
-
-	return FormatMode(uint32(mode))
-}
-
-// parseMode reads permissions in octal: 0644, 644, 0o644 or 0O644.
-func parseMode(text string) (uint32, error) {
-	mode, err := strconv.ParseUint(octalDigits(text), 8, 32)
-	switch {
-	case errors.Is(err, strconv.ErrRange) || mode > maxMode:
-		return 0, fmt.Errorf("invalid mode %q: it exceeds 0777, setuid, setgid and sticky are not set by mode", text)
-	case err != nil:
-		return 0, fmt.Errorf("invalid mode %q: it is not octal", text)
-	}
-
-	return uint32(mode), nil
-}
-
-// octalDigits returns a mode without the prefix 0o.
-func octalDigits(text string) string {
-	if len(text) > 1 && text[0] == '0' && (text[1] == 'o' || text[1] == 'O') {
-		return text[2:]
-	}
-
-	return text
-}
-
 // searchable adds execute to each triad with read or write, like X of chmod, so one mode suits
 // files and directories.
 func searchable(mode uint32) uint32 {
 	const read, write = 0o444, 0o222
 
 	return mode | (mode&read)>>2 | (mode&write)>>1
-}
-
-// FormatMode returns a mode with at least four octal digits.
-func FormatMode(mode uint32) string {
-	text := strconv.FormatUint(uint64(mode), 8)
-	if len(text) < 4 {
-		text = "0000"[:4-len(text)] + text
-	}
-
-	return text
 }

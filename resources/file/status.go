@@ -93,7 +93,7 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 	if err != nil {
 		return files.Attrs{}, err
 	}
-	mode, err := parseMode(spec.Mode)
+	mode, err := resource.ParseMode(spec.Mode)
 	if spec.Ensure == EnsureDirectory {
 		mode = searchable(mode)
 	}
