@@ -20,6 +20,9 @@ type Decoder struct {
 	Positions map[string]model.Position
 }
 
+// ValueUnmarshaler is a field that reads a value of any kind.
+type ValueUnmarshaler interface{ UnmarshalValue(Value) }
+
 // Place records the position of the value at a path.
 func (d *Decoder) Place(path string, pos model.Position) {
 	if d.Positions == nil {
@@ -47,6 +50,15 @@ func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 	}
 	if f.Kind() == reflect.Interface {
 		f.Set(reflect.ValueOf(v.PlainWith(d.reveal)))
+		return
+	}
+	if own, ok := f.Addr().Interface().(ValueUnmarshaler); ok {
+		v.EachScalar(func(s *Value) {
+			if s.Secret && len(s.Text) > 0 {
+				d.reveal(s.AsSecret())
+			}
+		})
+		own.UnmarshalValue(v)
 		return
 	}
 	if v.Secret && len(v.Text) > 0 {
@@ -228,7 +240,7 @@ type Field struct {
 	Aliases []string
 	// Index is the argument of reflect.Value.FieldByIndex.
 	Index []int
-	// Common reports whether the field belongs to an embedded struct.
+	// Common reports whether the field belongs to model.Common.
 	Common bool
 	Type   reflect.Type
 	Tag    reflect.StructTag
@@ -244,7 +256,8 @@ func Fields(t reflect.Type) []Field {
 		f := t.Field(i)
 		if f.Anonymous && f.Type.Kind() == reflect.Struct {
 			for _, inner := range Fields(f.Type) {
-				inner.Index, inner.Common = append([]int{i}, inner.Index...), true
+				inner.Index = append([]int{i}, inner.Index...)
+				inner.Common = inner.Common || f.Type == reflect.TypeFor[model.Common]()
 				out = append(out, inner)
 			}
 			continue

@@ -138,6 +138,18 @@ var elsewhere = [...]struct{ key, property string }{
 	{"runas", "user"},
 	{"env", "environment"},
 	{"makedirs", "parents"},
+	{"dest", "path"},
+	{"insertafter", "after"},
+	{"insertbefore", "before"},
+	{"search_string", "match"},
+	{"backrefs", "expand"},
+	{"firstmatch", "matches"},
+	{"multiple", "matches"},
+	{"append_on_no_match", "add"},
+	{"block", "content"},
+	{"option", "key"},
+	{"setting", "key"},
+	{"key_val_separator", "separator"},
 }
 
 // meant returns the hint for a key that other tools use, or an empty string.

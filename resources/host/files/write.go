@@ -89,6 +89,9 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		if err == nil && a.Special != 0 {
 			err = chmodPath(pinned, a.Bits())
 		}
+		if err == nil && o.Replaces != nil {
+			err = o.Replaces.remains(dir, name)
+		}
 		if err == nil {
 			err = rename(dir, temp, name)
 		}
@@ -234,6 +237,9 @@ type WriteOptions struct {
 	Check func(path string) error
 	// DropCapabilities removes the capabilities of the file.
 	DropCapabilities bool
+	// Replaces, unless nil, is the entry that the new file replaces. If the path has changed since, the old
+	// file stays and the error is ErrReplaced.
+	Replaces *Entry
 }
 
 // WriteWith is Write with options.
@@ -259,7 +265,9 @@ func (d *Disk) WriteWith(ctx context.Context, path string, content io.Reader, a 
 		return err
 	}
 
-	return d.write(ctx, path, checked, a, WriteOptions{DropCapabilities: o.DropCapabilities})
+	o.Check = nil
+
+	return d.write(ctx, path, checked, a, o)
 }
 
 // unchanged calls check on a file, which it must not change.
@@ -277,6 +285,23 @@ func (d *Disk) unchanged(path string, check func(path string) error) error {
 	}
 
 	return err
+}
+
+// remains returns ErrReplaced unless the entry is still at a name.
+func (e Entry) remains(dir *paths.Dir, name string) error {
+	var st unix.Stat_t
+	now := Entry{}
+	switch err := dir.Stat(name, &st); {
+	case err == nil:
+		now = entryOf(e.Path, &st)
+	case !paths.IsAbsent(err):
+		return err
+	}
+	if now.Mark() != e.Mark() {
+		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
+	}
+
+	return nil
 }
 
 // openOld opens the file at a name without following it; the result is negative if there is none.
