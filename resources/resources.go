@@ -4,6 +4,7 @@ package resources
 import (
 	"github.com/musterfleet/muster/resources/apply"
 	"github.com/musterfleet/muster/resources/archive"
+	"github.com/musterfleet/muster/resources/edits"
 	"github.com/musterfleet/muster/resources/exec"
 	"github.com/musterfleet/muster/resources/file"
 	"github.com/musterfleet/muster/resources/link"
@@ -21,6 +22,8 @@ func All() resource.Types {
 	return resource.Types{
 		file.New(file.Posix{}),
 		link.New(link.Posix{}),
+		edits.Line(edits.Posix{}),
+		edits.Block(edits.Posix{}),
 		exec.New(exec.Posix{}, exec.Shell("/bin/sh")),
 		pkg.New(apt.New(), dnf.New()),
 		service.New(systemd.New("/")),
