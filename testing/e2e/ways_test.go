@@ -93,6 +93,18 @@ func TestEveryWayComesToTheSame(t *testing.T) {
 			Properties: map[string]any{"name": path("no/motd"), "content": "", "owner": uid, "group": gid, "mode": "0640"},
 			Outcome:    model.OutcomeFailed, Noop: model.OutcomeFailed, Reset: remove("no"),
 		},
+		"link": {
+			Properties: map[string]any{"name": path("current"), "target": "release-1", "owner": uid, "group": gid, "force": true},
+			Outcome:    model.OutcomeChanged, Reset: remove("current"),
+		},
+		"line": {
+			Properties: map[string]any{"name": "port", "path": path("conf"), "match": "^#?port", "line": "port 22", "matches": "first", "create": true, "owner": uid, "group": gid, "mode": "0640"},
+			Outcome:    model.OutcomeChanged, Reset: remove("conf"),
+		},
+		"block": {
+			Properties: map[string]any{"name": "limits", "path": path("conf"), "content": "a\nb\n", "at": "start", "order": 10},
+			Outcome:    model.OutcomeChanged, Reset: func(t *testing.T) { write(t, path("conf"), "x\n") },
+		},
 		"exec": {
 			Properties: map[string]any{
 				"name": "make", "command": "/bin/sh -c 'echo $WHAT >made; exit 3'", "cwd": dir, "environment": []string{"WHAT=x", "MORE=y"},
