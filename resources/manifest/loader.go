@@ -3,6 +3,7 @@ package manifest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -203,37 +204,43 @@ type shared struct {
 	sensitive map[model.Ref]bool
 	// included are the resources whose manifest was read.
 	included []*resource.Resource
-	// including are all resources that include a manifest, without duplicates.
-	including []*resource.Resource
+	// including are all resources that include a manifest, without duplicates. instances are the
+	// highest numbers of each name.
+	including map[inclusionKey][]*resource.Resource
+	instances map[model.Ref]int
 	// reads counts the included manifests. isFull is set after the problem of
 	// resource.MaxInclusions.
 	reads  int
 	isFull bool
 }
 
+// inclusionKey is equal for identical including resources. data is the text of the data.
+type inclusionKey struct {
+	ref  model.Ref
+	data string
+}
+
 // instance returns the number of an including resource among those with its name. Identical
 // resources share a number.
 func (s *shared) instance(res *resource.Resource) int {
-	last := 0
-	for _, other := range s.including {
-		if other.Type != res.Type || other.Meta().Name != res.Meta().Name {
-			continue
-		}
+	ref := model.Ref{Type: res.Type.Name, Name: res.Meta().Name}
+	key := inclusionKey{ref, fmt.Sprint(res.Type.Include(res.Spec).Data)}
+	for _, other := range s.including[key] {
 		if other.IsSame(res) {
 			return other.Instance
 		}
-		last = max(last, other.Instance)
 	}
-	s.including = append(s.including, res)
+	s.including[key] = append(slices.Clip(s.including[key]), res)
+	s.instances[ref]++
 
-	return last + 1
+	return s.instances[ref]
 }
 
 // clone returns a copy for one run, so that its additions do not affect the next run.
 func (s *shared) clone() *shared {
 	out := *s
 	out.paths, out.aliases, out.sensitive = maps.Clone(s.paths), maps.Clone(s.aliases), maps.Clone(s.sensitive)
-	out.included, out.including = slices.Clone(s.included), slices.Clone(s.including)
+	out.included, out.including, out.instances = slices.Clone(s.included), maps.Clone(s.including), maps.Clone(s.instances)
 
 	return &out
 }
@@ -252,7 +259,10 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 		evaluator: &evaluator{
 			opts: &l.opts, doc: doc, dir: in.Dir, author: in.Author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature),
 			cache: map[string]any{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{},
-			common: &shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}},
+			common: &shared{
+				paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{},
+				including: map[inclusionKey][]*resource.Resource{}, instances: map[model.Ref]int{},
+			},
 		},
 		resourceScope: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
