@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/racing"
 )
 
 // asked is a manifest with the functions of a test.
@@ -330,9 +331,10 @@ func TestWriteMakesDirectories(t *testing.T) {
 
 // TestWriteAgain checks that a file that a template writes again counts once for the limits.
 func TestWriteAgain(t *testing.T) {
+	times := racing.Less(20, 2)
 	for engine, text := range map[string]string{
-		"jet": `[[ x := repeat("x", 9000000) ]][[ range i := ints(0, 20) ]][[ write("w", x) ]][[ end ]][[ write("w", "last") ]]`,
-		"go":  `{{ $x := repeat 9000000 "x" }}{{ range until 20 }}{{ write "w" $x }}{{ end }}{{ write "w" "last" }}`,
+		"jet": fmt.Sprintf(`[[ x := repeat("x", 9000000) ]][[ range i := ints(0, %d) ]][[ write("w", x) ]][[ end ]][[ write("w", "last") ]]`, times),
+		"go":  fmt.Sprintf(`{{ $x := repeat 9000000 "x" }}{{ range until %d }}{{ write "w" $x }}{{ end }}{{ write "w" "last" }}`, times),
 	} {
 		s := newSubject(t, put("src/f", text), "engine", engine)
 		check(t, s.apply())
@@ -341,18 +343,19 @@ func TestWriteAgain(t *testing.T) {
 }
 
 func TestThousandTemplates(t *testing.T) {
+	many := racing.Less(1000, 100)
 	for engine, text := range map[string]string{"jet": "[[ Data.name ]] [[ lookup(\"x\") ]]", "go": `{{ .Data.name }} {{ lookup "x" }}`} {
 		s := newSubject(t, func(t *testing.T, dir string) {
-			for i := range 1000 {
+			for i := range many {
 				put(fmt.Sprintf("src/d%d/f%03d", i%10, i), text)(t, dir)
 			}
 		}, "engine", engine)
 		s.env.Scope.Origin = asked{"lookup": func(path string) (any, error) { return path, nil }}
-		if state := s.status(); len(state.Due) != 1000 {
+		if state := s.status(); len(state.Due) != many {
 			t.Errorf("%s: %d files", engine, len(state.Due))
 		}
 		check(t, s.apply())
-		if text, err := os.ReadFile(filepath.Join(s.dir, "out/d9/f999")); string(text) != "app x" {
+		if text, err := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("out/d9/f%03d", many-1))); string(text) != "app x" {
 			t.Error(string(text), err)
 		}
 	}
