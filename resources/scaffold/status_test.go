@@ -488,11 +488,11 @@ func renderedIn(t *testing.T) []string {
 func TestRelations(t *testing.T) {
 	s := newSubject(t, func(*testing.T, string) {}, "name", "/etc/app/d", "source", "/opt/t/")
 	got := s.typ.Relations(s.spec)
-	if fmt.Sprint(got) != "{[{path:/etc/app/d false} {path:/etc/app true} {path:/etc true}] [{path:/opt/t false true} {path:/etc/app false false} {path:/etc false false}] [] [] false}" {
+	if fmt.Sprint(got) != "{[{path:/etc/app/d false} {path:/etc/app true} {path:/etc true}] [{path:/opt/t false true} {path:/etc/app false false} {path:/etc false false}] [] [] [] false}" {
 		t.Error(got)
 	}
 	s.spec.Ensure = model.EnsureAbsent
-	if got := s.typ.Relations(s.spec); fmt.Sprint(got) != "{[{emptied:/etc/app/d false} {emptied:/etc/app false}] [{path:/opt/t false true}] [] [] false}" {
+	if got := s.typ.Relations(s.spec); fmt.Sprint(got) != "{[{emptied:/etc/app/d false} {emptied:/etc/app false}] [{path:/opt/t false true}] [] [] [] false}" {
 		t.Error(got)
 	}
 }
