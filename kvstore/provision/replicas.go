@@ -24,18 +24,21 @@ const (
 	copyingPause = 250 * time.Millisecond
 )
 
-// awaitReplicas waits until each replica of the changed streams has all messages: until then, the servers
-// elect no leader among new replicas. The error wraps ErrReplicas.
-func (p Provisioner) awaitReplicas(ctx context.Context, changed []Difference, within time.Duration) error {
+// awaitReplicas waits until each wanted replica of the streams has all messages: until then, the servers elect
+// no leader among new replicas. The error wraps ErrReplicas.
+func (p Provisioner) awaitReplicas(ctx context.Context, o Options, within time.Duration) error {
+	if o.Replicas <= 1 {
+		return nil
+	}
 	for end := time.Now().Add(within); ; {
 		found, err := p.store.Infos(ctx, "")
 		if err != nil && !kvstore.IsOutage(err) {
 			return fmt.Errorf("provision: %w", err)
 		}
 		var incomplete []string
-		for _, d := range changed {
-			if info := found[d.Stream]; !isReplicated(info, d.config.Replicas) {
-				incomplete = append(incomplete, d.Stream)
+		for _, s := range desired(p.store.Names, o) {
+			if name := s.Config.Name; !isReplicated(found[name], o.Replicas) {
+				incomplete = append(incomplete, name)
 			}
 		}
 		if len(incomplete) == 0 {
@@ -52,9 +55,6 @@ func (p Provisioner) awaitReplicas(ctx context.Context, changed []Difference, wi
 
 // isReplicated reports whether a stream has as many replicas as wanted, each with all messages.
 func isReplicated(info *api.StreamInfo, want int) bool {
-	if want <= 1 {
-		return true
-	}
 	if info == nil || info.Cluster == nil || info.Cluster.Leader == "" || len(info.Cluster.Replicas) != want-1 {
 		return false
 	}

@@ -2,9 +2,8 @@ package provision
 
 import (
 	"errors"
+	"strings"
 	"testing"
-
-	"github.com/nats-io/jsm.go/api"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
@@ -19,16 +18,14 @@ func TestIncompleteReplicas(t *testing.T) {
 	}
 	t.Cleanup(store.Conn.Close)
 	p := New(store)
-	made, err := p.Apply(t.Context(), Options{})
-	if err != nil {
+	if _, err := p.Apply(t.Context(), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.awaitReplicas(t.Context(), made, 0); err != nil {
+	if err := p.awaitReplicas(t.Context(), Options{Replicas: 1}, 0); err != nil {
 		t.Error(err)
 	}
-	changed := []Difference{made[0], {Stream: store.Names.Reports, config: api.StreamConfig{Replicas: 3}}}
-	err = p.awaitReplicas(t.Context(), changed, 0)
-	if !errors.Is(err, ErrReplicas) || err.Error() != "stream MUSTER_REPORTS: some replicas are incomplete after 0s" {
+	err = p.awaitReplicas(t.Context(), Options{Replicas: 3}, 0)
+	if !errors.Is(err, ErrReplicas) || !strings.HasPrefix(err.Error(), "stream KV_MUSTER_MANIFESTS, ") || !strings.HasSuffix(err.Error(), ": some replicas are incomplete after 0s") {
 		t.Error(err)
 	}
 }

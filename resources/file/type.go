@@ -233,7 +233,10 @@ func (Type) Watches(_ Posix, spec *Spec) []watch.Point {
 // Claims returns the path: as a whole if the resource always manages its content, or its absence.
 func (Type) Claims(spec *Spec) []resource.Claim {
 	claim := resource.Claim{Kind: resource.ClaimAttributes, Path: spec.Name}
-	if spec.writes(files.File) || spec.Ensure == model.EnsureAbsent {
+	switch {
+	case spec.Ensure == model.EnsureAbsent:
+		claim.Kind = resource.ClaimAbsence
+	case spec.writes(files.File):
 		claim.Kind = resource.ClaimWhole
 	}
 

@@ -56,6 +56,11 @@ func TestSystemLinksOfStrangers(t *testing.T) {
 		{Name: "moved there", Setup: then(withLink("old"), home), Properties: to("t", nil), Message: "Would have changed the target from old to t", Check: belongs(hosttest.Stranger, hosttest.Stranger)},
 	}})
 
+	open := t.TempDir()
+	check(t, os.Chmod(open, 0o777))
+	if err := hosttest.New(t).Link(filepath.Join(open, "x"), "/etc", 0, 0); err == nil {
+		t.Error("a link of root was made in a directory that everybody may write to")
+	}
 	dir := t.TempDir()
 	home(t, dir)
 	if err := hosttest.New(t).Link(filepath.Join(dir, "x"), "/etc", 0, 0); err == nil {
@@ -63,6 +68,49 @@ func TestSystemLinksOfStrangers(t *testing.T) {
 	}
 	if names, err := os.ReadDir(dir); len(names) > 0 || err != nil {
 		t.Error(names, err)
+	}
+}
+
+// TestSystemExchangedLinks: a user who exchanges the temporary links in a directory of that user gains no file
+// and no link of root.
+func TestSystemExchangedLinks(t *testing.T) {
+	hosttest.NeedRoot(t)
+	dir, h := t.TempDir(), hosttest.New(t)
+	check(t, os.WriteFile(filepath.Join(dir, "victim"), []byte("secret"), 0o600))
+	check(t, os.Chown(dir, hosttest.Stranger, hosttest.Stranger))
+	over, ended := make(chan struct{}), make(chan int)
+	go func() {
+		exchanged := 0
+		for {
+			select {
+			case <-over:
+				ended <- exchanged
+				return
+			default:
+			}
+			names, _ := filepath.Glob(filepath.Join(dir, ".muster-*"))
+			for _, name := range names {
+				if unix.Renameat2(unix.AT_FDCWD, name, unix.AT_FDCWD, filepath.Join(dir, "victim"), unix.RENAME_EXCHANGE) == nil {
+					exchanged++
+				}
+			}
+		}
+	}()
+	for i := range 3000 {
+		_ = h.Link(filepath.Join(dir, "l"+strconv.Itoa(i%10)), "t", hosttest.Stranger, hosttest.Stranger) // it may fail
+	}
+	close(over)
+	t.Logf("%d exchanges", <-ended)
+	for name, item := range hosttest.Snapshot(t, dir) {
+		var st unix.Stat_t
+		check(t, unix.Lstat(filepath.Join(dir, name), &st))
+		switch isLink := st.Mode&unix.S_IFMT == unix.S_IFLNK; {
+		case name == "." || name == "":
+		case isLink && st.Uid == 0:
+			t.Errorf("%s is a link of root", name)
+		case !isLink && item.UID != 0:
+			t.Errorf("the file of root belongs to %d: %s", item.UID, name)
+		}
 	}
 }
 

@@ -134,7 +134,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err erro
 	default:
 		plan.Add(model.Change{Action: actionLink, Message: fmt.Sprintf("Would have replaced the %s by a link", kind), Property: "target", From: kind.String(), To: spec.Target})
 	}
-	if plan.Empty() {
+	if plan.Empty() && spec.Owner == "" {
 		return plan, nil
 	}
 
@@ -191,7 +191,11 @@ func (Type) Relations(spec *Spec) resource.Relations {
 
 // Claims returns the path.
 func (Type) Claims(spec *Spec) []resource.Claim {
-	return []resource.Claim{{Kind: resource.ClaimWhole, Path: spec.Name}}
+	if spec.Ensure == model.EnsureAbsent {
+		return []resource.Claim{{Kind: resource.ClaimAbsence, Path: spec.Name}}
+	}
+
+	return []resource.Claim{{Kind: resource.ClaimLink, Path: spec.Name}}
 }
 
 // Watches returns the link and its target.

@@ -127,6 +127,12 @@ func (b *blocks) block(t *resource.Type, e document.Entry) {
 
 func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
 	out := document.Unknown(pos, "resource type", name, "", types.Names())
+	switch name {
+	case keyEach, keyControl:
+		out.Hint = "put it into an item, or write a group: `" + name + "` beside `resources`"
+	case "when", "loop":
+		out.Hint = "write a group: `control` or `each` beside `resources`"
+	}
 	if out.Cause = model.ErrUnknownType; out.Hint == "" {
 		out.Hint = "one of " + strings.Join(types.Names(), ", ")
 	}

@@ -59,6 +59,9 @@ func (b *build) add(ctx context.Context, d declaration) {
 	if b.session.forOtherNode && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
+	if b.scope.element != nil {
+		b.countBytes(properties)
+	}
 	name, sure := name(&r, properties)
 	at := len(b.links)
 	if sure {

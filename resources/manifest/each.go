@@ -13,11 +13,13 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// The limits of each: elements of one list or mapping, resources of a document, and groups within one another.
+// The limits of each: elements of one list or mapping; elements of all loops of a document and of its child
+// manifests, and the bytes of the resources made of them; and groups within one another.
 const (
-	maxElements  = 10_000
-	maxResources = 100_000
-	maxGroups    = 5
+	maxElements    = 10_000
+	maxAllElements = 100_000
+	maxBytesOfEach = 256 << 20
+	maxGroups      = 5
 )
 
 // element is an element of each, which expressions see by the name each.
@@ -94,29 +96,51 @@ func (b *build) declareAll(ctx context.Context, all []declaration) {
 		if d.each != nil {
 			b.noting(outer, func() { elements = b.elements(ctx, *d.each, outer) })
 		}
-		if len(elements) > 1 && d.group == nil && d.isNamedWithoutEach() {
+		if len(elements) > 1 && d.group == nil && d.Type.Include == nil && d.isNamedWithoutEach() {
 			b.noting(outer, func() {
 				b.problems.Add(d.pos, "use `each.key` or `each.value` in the name", "all %d elements of `each` give one name", len(elements))
 			})
 			continue
 		}
 		for _, e := range elements {
+			if context.Cause(ctx) != nil || e != outer && !b.mayRepeat(d) {
+				return
+			}
 			b.scope.setElement(e)
-			switch {
-			case context.Cause(ctx) != nil:
-				return
-			case d.group != nil:
+			if d.group != nil {
 				b.addGroup(ctx, d)
-			case len(b.own) < maxResources:
+			} else {
 				b.noting(e, func() { b.add(ctx, d) })
-			default:
-				b.noting(nil, func() {
-					b.problems.Add(d.pos, "split the manifest", "a manifest has at most %d resources", maxResources)
-				})
-				return
 			}
 		}
 		b.scope.setElement(outer)
+	}
+}
+
+// mayRepeat counts an element. It reports a document with too many, or with too large resources, once.
+func (b *build) mayRepeat(d declaration) bool {
+	common := b.session.common
+	common.elements++
+	isOver := common.elements > maxAllElements || common.bytes > maxBytesOfEach
+	if isOver && !common.isOver {
+		common.isOver = true
+		b.noting(nil, func() {
+			b.problems.Add(d.each.Pos, "split the manifest", "the loops of a manifest have at most %d elements, and their resources at most %d MiB", maxAllElements, maxBytesOfEach>>20)
+		})
+	}
+
+	return !isOver
+}
+
+// countBytes counts the properties of a resource of an element.
+func (b *build) countBytes(v document.Value) {
+	b.session.common.bytes += len(v.Text)
+	for _, item := range v.Items {
+		b.countBytes(item)
+	}
+	for _, e := range v.Entries {
+		b.session.common.bytes += len(e.Key)
+		b.countBytes(e.Value)
 	}
 }
 
@@ -158,6 +182,9 @@ func (b *build) elements(ctx context.Context, each document.Value, outer *elemen
 			b.openEnded = true
 			b.problems.Add(each.Pos, "take it from data or facts", "`each` must be known before the run")
 			return nil
+		case v.Kind == document.Map && b.scope.tookSecret(each):
+			b.problems.Add(each.Pos, "use a path such as Data.users, or a list", "the keys of `each` may be secret, and names and problems show them")
+			return nil
 		}
 		values = v.Plain()
 	}
@@ -181,6 +208,16 @@ func (b *build) elements(ctx context.Context, each document.Value, outer *elemen
 	}
 
 	return out
+}
+
+// tookSecret reports whether the last expression, which is the whole text, uses a secret.
+func (sc *scope) tookSecret(v document.Value) bool {
+	parts, _, _ := expression.Scan(v.Text)
+	if v.Kind != document.String || len(parts) != 1 {
+		return false
+	}
+
+	return sc.used || sc.uses(sc.Program(parts[0].Expr, sc.use()).Node())
 }
 
 // chain returns the value of a text that is only a path below Data or each, with its secrets marked: unlike the

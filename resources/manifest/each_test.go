@@ -202,6 +202,12 @@ func TestEachProblems(t *testing.T) {
 		"too many": {`
     - file: [{"/${ each.value }": {each: "${ 0..10000 }"}}]
 `, "m.yaml:9:42: `each` has 10001 elements, more than 10000 (split it)"},
+		"secret keys": {`
+    - file: [{"/${ each.key }": {each: "${ {(Data.passwords.ann.hash): 1} }"}}]
+`, "m.yaml:9:40: the keys of `each` may be secret, and names and problems show them (use a path such as Data.users, or a list)"},
+		"secret keys, written out": {`
+    - file: [{"/${ each.key }": {each: {"${ Data.passwords.ann.hash }": 1}}}]
+`, "m.yaml:9:41: a key cannot be secret, because it is shown (use it as a value)"},
 		"a condition of a group": {`
     - {each: [a], control: {if: "1"}, resources: [{file: [{/x: {}}]}]}
 `, "m.yaml:9:33: `control.if` must be true or false, not a number (each: 0) (write a comparison, for example Facts.host.info.os == 'linux')"},
@@ -273,8 +279,12 @@ func TestManyElements(t *testing.T) {
 		t.Errorf("%d resources, the last is %s", len(r.Resources), last)
 	}
 	groups := fmt.Sprintf("muster: {resources: [{each: %q, resources: [{file: [{\"/${ each.parent.value }/${ each.value }\": {each: %q}}]}]}]}", "${ 0..100 }", "${ 0..999 }")
-	const want = "a manifest has at most 100000 resources (split the manifest)"
-	if got := outcome(t, groups, options(), manifest.Inputs{}); !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
-		t.Errorf("got %.200s, want %s", got, want)
+	empty := fmt.Sprintf("muster: {resources: [{each: %q, resources: [{each: %q, resources: [{each: %q, resources: []}]}]}]}", "${ 0..999 }", "${ 0..999 }", "${ 0..999 }")
+	large := fmt.Sprintf("data: {big: %q}\nmuster: {resources: [{file: [{\"/${ each.value }\": {each: %q, content: \"${ Data.big }${ each.key }\"}}]}]}", strings.Repeat("x", 1<<20), "${ 0..999 }")
+	const want = "the loops of a manifest have at most 100000 elements, and their resources at most 256 MiB (split the manifest)"
+	for _, text := range []string{groups, empty, large} {
+		if got := outcome(t, text, options(), manifest.Inputs{}); !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("got %.200s, want %s", got, want)
+		}
 	}
 }

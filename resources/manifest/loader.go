@@ -208,6 +208,10 @@ type shared struct {
 	// highest numbers of each name.
 	including map[inclusionKey][]*resource.Resource
 	instances map[model.Ref]int
+	// elements counts the elements of each, and bytes the properties of the resources made of them. isOver is set
+	// after the problem of their limits.
+	elements, bytes int
+	isOver          bool
 	// reads counts the included manifests. isFull is set after the problem of
 	// resource.MaxInclusions.
 	reads  int

@@ -1,19 +1,30 @@
 package resource
 
-import "github.com/musterfleet/muster/model"
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // ClaimKind is what a resource manages at a path.
 type ClaimKind uint8
 
-// The kinds of claims. ClaimAttributes is owner and mode, which may go together with any other claim.
+// The kinds of claims.
 const (
+	// ClaimAttributes is the owner and mode of a file or directory, which may go together with its content.
 	ClaimAttributes ClaimKind = iota
+	// ClaimPart is a part of the content, ClaimWhole all of it.
 	ClaimPart
 	ClaimWhole
+	// ClaimLink is a link, which has no content, and ClaimAbsence that nothing is there.
+	ClaimLink
+	ClaimAbsence
 )
 
-// Claim is what a resource manages at a path. Two resources must not claim the same whole, a whole and one
-// of its parts, or the same part.
+// Claim is what a resource manages at a path. Two resources must not claim the same part, a part and its
+// whole, or what cannot be at one path.
 type Claim struct {
 	Kind ClaimKind
 	Path string
@@ -23,24 +34,44 @@ type Claim struct {
 
 // excludes reports whether two resources must not make these claims of one path.
 func (c Claim) excludes(other Claim) bool {
-	switch {
-	case c.Kind == ClaimAttributes || other.Kind == ClaimAttributes:
-		return false
-	case c.Kind == ClaimPart && other.Kind == ClaimPart:
+	switch a, b := min(c.Kind, other.Kind), max(c.Kind, other.Kind); {
+	case a == ClaimPart && b == ClaimPart:
 		return c.ID == other.ID
+	case a == ClaimAbsence:
+		return false
 	default:
-		return true
+		return a != ClaimAttributes || b >= ClaimLink
 	}
 }
 
-// ClaimsOf returns the claims of a resource. An excluded resource has none, and deferred properties claim
-// nothing.
+// ClaimsOf returns the claims of a resource. An excluded resource has none. A deferred text counts as set; a
+// path that is deferred claims nothing.
 func ClaimsOf(r *Resource) []Claim {
 	if r == nil || r.Excluded != "" || r.Type.Claims == nil {
 		return nil
 	}
+	spec := r.Spec
+	if len(r.Waiting) > 0 {
+		spec = copied(spec)
+		for _, key := range r.Waiting {
+			if p, known := r.Type.Property(key); known {
+				fill(p.Of(spec))
+			}
+		}
+	}
 
-	return r.Type.Claims(r.Spec)
+	return slices.DeleteFunc(r.Type.Claims(spec), func(c Claim) bool { return !filepath.IsAbs(c.Path) })
+}
+
+// fill sets a text that is not set.
+func fill(v reflect.Value) {
+	const deferred = "deferred"
+	switch {
+	case v.Kind() == reflect.String && v.String() == "":
+		v.SetString(deferred)
+	case v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Kind() == reflect.String:
+		v.Set(reflect.New(v.Type().Elem()))
+	}
 }
 
 // PathClaims are the claims of resources, by path.
@@ -73,7 +104,7 @@ func (p PathClaims) Conflict(r *Resource) (other *Resource, hint string) {
 }
 
 func hintFor(a, b ClaimKind) string {
-	if a == b {
+	if a == b || max(a, b) >= ClaimLink {
 		return "keep one of them"
 	}
 
@@ -83,6 +114,6 @@ func hintFor(a, b ClaimKind) string {
 // problem adds the problem of a resource that claims what another one claims.
 func (p PathClaims) problem(out *model.Problems, r *Resource) {
 	if other, hint := p.Conflict(r); other != nil {
-		out.Add(r.Pos, hint, "%s and %s, at %s, manage the same content", r.Ref(), other.Ref(), other.Pos)
+		out.Add(r.Pos, hint, "%s and %s, at %s, manage the same path", r.Ref(), other.Ref(), other.Pos)
 	}
 }

@@ -19,7 +19,7 @@ func (*claiming) Validate() model.Problems { return nil }
 func claimed(name, claim string) resource.Links {
 	kind, path, _ := strings.Cut(claim, " ")
 	path, id, _ := strings.Cut(path, "#")
-	kinds := map[string]resource.ClaimKind{"whole": resource.ClaimWhole, "part": resource.ClaimPart, "attributes": resource.ClaimAttributes}
+	kinds := map[string]resource.ClaimKind{"whole": resource.ClaimWhole, "part": resource.ClaimPart, "attributes": resource.ClaimAttributes, "link": resource.ClaimLink, "absence": resource.ClaimAbsence}
 	typ := &resource.Type{Info: resource.Info{Name: "t"}, Claims: func(s resource.Spec) []resource.Claim { return s.(*claiming).claims }}
 	spec := &claiming{Common: model.Common{Name: name}, claims: []resource.Claim{{Kind: kinds[kind], Path: path, ID: id}}}
 
@@ -28,7 +28,7 @@ func claimed(name, claim string) resource.Links {
 
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	const both = "f:2: t#bb and t#a, at f:1, manage the same content"
+	const both = "f:2: t#bb and t#a, at f:1, manage the same path"
 	for name, c := range map[string]struct{ first, second, want string }{
 		"two wholes":             {"whole /x", "whole /x", both + " (keep one of them)"},
 		"whole and part":         {"whole /x", "part /x#1", both + " (add the part to the content, or declare the `file` without content)"},
@@ -38,6 +38,14 @@ func TestClaims(t *testing.T) {
 		"attributes and part":    {"attributes /x", "part /x#1", ""},
 		"attributes and whole":   {"attributes /x", "whole /x", ""},
 		"two attributes":         {"attributes /x", "attributes /x", ""},
+		"link and attributes":    {"link /x", "attributes /x", both + " (keep one of them)"},
+		"link and part":          {"part /x#1", "link /x", both + " (keep one of them)"},
+		"link and whole":         {"link /x", "whole /x", both + " (keep one of them)"},
+		"link and absence":       {"link /x", "absence /x", both + " (keep one of them)"},
+		"absence and attributes": {"absence /x", "attributes /x", both + " (keep one of them)"},
+		"absence and part":       {"absence /x", "part /x#1", both + " (keep one of them)"},
+		"absence and whole":      {"whole /x", "absence /x", both + " (keep one of them)"},
+		"two absences":           {"absence /x", "absence /x", ""},
 		"two paths":              {"whole /x", "whole /y", ""},
 		"the same part of paths": {"part /x#1", "part /y#1", ""},
 	} {

@@ -108,6 +108,8 @@ func (t *Type) Property(key string) (Property, bool) {
 func EnsureMeant(ensure string, known []string) string {
 	meant := ""
 	switch ensure {
+	case "link", "symlink":
+		return "a link is a resource of the type `link`; "
 	case "installed":
 		meant = "present"
 	case "started":

@@ -78,7 +78,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	if !c.IsDocument() {
 		printDifferences(c.Print, changes)
 	}
-	due := !cli.Noop(c.noop) && len(changes) > 0
+	due := !cli.Noop(c.noop) && (len(changes) > 0 || c.options.Replicas > 1)
 	if due {
 		c.warnReplicas(kv.Conn.ConnectedClusterName(), changes)
 		if err := c.confirm(changes); err != nil {

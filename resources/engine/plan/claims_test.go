@@ -53,7 +53,7 @@ func TestConflictsByPath(t *testing.T) {
 		first, second resource.ClaimKind
 		want          string
 	}{
-		{resource.ClaimWhole, resource.ClaimPart, "second:1:1: unit#second and unit#first of group.all.first, which is active, manage the same content (change that manifest, or remove it with muster fleet rm group.all.first)"},
+		{resource.ClaimWhole, resource.ClaimPart, "second:1:1: unit#second and unit#first of group.all.first, which is active, manage the same path (change that manifest, or remove it with muster fleet rm group.all.first)"},
 		{resource.ClaimPart, resource.ClaimPart, ""},
 		{resource.ClaimAttributes, resource.ClaimPart, ""},
 	} {

@@ -306,7 +306,7 @@ func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 		if taken && res.Excluded == "" && !first.Resource.IsSame(res) {
 			out.Add(res.Pos, remedy+first.Key, "%s is already declared differently by %s, which is active", res.Ref(), first.Key)
 		} else if other, _ := c.paths.Conflict(res); other != nil {
-			out.Add(res.Pos, remedy+c.keys[other], "%s and %s of %s, which is active, manage the same content", res.Ref(), other.Ref(), c.keys[other])
+			out.Add(res.Pos, remedy+c.keys[other], "%s and %s of %s, which is active, manage the same path", res.Ref(), other.Ref(), c.keys[other])
 		}
 	}
 

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // ErrNotRoot means that a command needs another account, and that muster does not run as root.
@@ -48,36 +48,13 @@ func isNeutral(name string) bool {
 	return slices.Contains([]string{"PATH", "LANG", "LANGUAGE", "TZ"}, name) || strings.HasPrefix(name, "LC_")
 }
 
-// onThread calls f on a thread that ends with it, so f may change attributes of the thread.
-func onThread(f func() error) error {
-	var thread errgroup.Group
-	thread.Go(func() error {
-		runtime.LockOSThread()
-		return f()
-	})
-
-	return thread.Wait()
-}
-
 // accessAs calls f with the access to files that an account has.
 func accessAs(a *Account, f func() error) error {
 	if !a.IsOther() || os.Geteuid() != 0 {
 		return f()
 	}
 
-	return onThread(func() error {
-		groups := make([]int, len(a.Groups))
-		for i, gid := range a.Groups {
-			groups[i] = int(gid)
-		}
-		// The functions of package syscall would change all threads.
-		err := errors.Join(unix.Setgroups(groups), unix.Setfsgid(int(a.GID)), unix.Setfsuid(int(a.UID)))
-		if err != nil {
-			return fmt.Errorf("cannot become %s: %w", a.Name, err)
-		}
-
-		return f()
-	})
+	return paths.As(a.UID, a.GID, a.Groups, f)
 }
 
 // needsThread reports whether a thread of its own must start the command.

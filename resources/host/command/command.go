@@ -249,7 +249,7 @@ func (r *Runner) startOne(c Command, cmd *exec.Cmd) error {
 		return cmd.Start()
 	}
 
-	return onThread(func() error {
+	return paths.OnThread(func() error {
 		if err := r.prepareThread(c); err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // TestSystemSessionKeyringOfAnotherUser starts a command of another user on a thread with a key in its session
@@ -23,7 +25,7 @@ func TestSystemSessionKeyringOfAnotherUser(t *testing.T) {
 		var out strings.Builder
 		cmd := exec.Command("cat", "/proc/keys")
 		cmd.SysProcAttr, cmd.Stdout = attributes(c, nil), &out
-		err := onThread(func() error {
+		err := paths.OnThread(func() error {
 			if _, _, errno := unix.RawSyscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); errno != 0 {
 				return errno
 			}

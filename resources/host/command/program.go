@@ -100,7 +100,7 @@ func Check(c Command) error {
 	}
 	done()
 	if c.Umask != nil {
-		return onThread(ownUmask)
+		return paths.OnThread(ownUmask)
 	}
 
 	return nil

@@ -57,11 +57,16 @@ func (d *Disk) MayLink(path string, uid uint32) error {
 }
 
 func mayLink(dir *paths.Dir, uid uint32) error {
-	if party := dir.Party(); party >= 0 && party != paths.Party(uid) {
+	switch party, me := dir.Party(), uint32(os.Geteuid()); {
+	case party == paths.Anybody:
+		return fmt.Errorf("%w: %s, who could move a link of %s elsewhere: %s", paths.ErrUnsafe, party.In(dir.Path()), paths.OwnerName(uid), party.Remedy(dir.Path()))
+	case party >= 0 && party != paths.Party(uid):
 		return fmt.Errorf("%w: %s belongs to %s, who could move a link of %s elsewhere: give the link the same owner", paths.ErrUnsafe, dir.Path(), paths.OwnerName(uint32(party)), paths.OwnerName(uid))
+	case me != 0 && uid != me:
+		return fmt.Errorf("%w: only root gives a link to %s", fs.ErrPermission, paths.OwnerName(uid))
+	default:
+		return nil
 	}
-
-	return nil
 }
 
 // Link makes a link at path in one step: it replaces a link, a file or an empty directory. Its errors include
@@ -74,29 +79,30 @@ func (d *Disk) Link(path, target string, uid, gid uint32) error {
 		if err := d.RecordLitter(dir.Path()); err != nil {
 			return err
 		}
-		temp := tempPrefix + rand.Text()
-		if err := paths.Retry(func() error { return unix.Symlinkat(target, dir.Fd(), temp) }); err != nil {
-			return fmt.Errorf("could not create temporary link: %w", &os.LinkError{Op: "symlink", Old: target, New: tempShown(dir), Err: err})
+		if dir.Party() == paths.Trusted || os.Geteuid() != 0 {
+			return placeLink(dir, name, target, uid, gid)
 		}
-		err := placeLink(dir, temp, name, uid, gid)
-		if err != nil {
-			_ = unix.Unlinkat(dir.Fd(), temp, 0)
-		}
-		return err
+		// The owner of the directory may exchange its entries at any time, so muster acts with the rights of
+		// that user there.
+		return paths.As(uid, gid, nil, func() error { return placeLink(dir, name, target, uid, gid) })
 	})
 }
 
-// placeLink gives a temporary link its owner and its name. rename replaces everything but a directory.
-func placeLink(dir *paths.Dir, temp, name string, uid, gid uint32) error {
-	var st unix.Stat_t
-	if err := dir.Stat(temp, &st); err != nil {
+// placeLink makes a temporary link and gives it its name. rename replaces everything but a directory.
+func placeLink(dir *paths.Dir, name, target string, uid, gid uint32) (err error) {
+	temp := tempPrefix + rand.Text()
+	if err := paths.Retry(func() error { return unix.Symlinkat(target, dir.Fd(), temp) }); err != nil {
+		return fmt.Errorf("could not create temporary link: %w", &os.LinkError{Op: "symlink", Old: target, New: tempShown(dir), Err: err})
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Unlinkat(dir.Fd(), temp, 0)
+		}
+	}()
+	if err := chownLink(dir, temp, uid, gid); err != nil {
 		return err
 	}
-	if st.Uid != uid || st.Gid != gid {
-		if err := paths.Retry(func() error { return unix.Fchownat(dir.Fd(), temp, int(uid), int(gid), unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
-			return fmt.Errorf("could not set owner: %w", &os.PathError{Op: "chown", Path: dir.Path() + "/" + name, Err: err})
-		}
-	}
+	var st unix.Stat_t
 	if err := dir.Stat(name, &st); err == nil && kindOf(&st) == Directory {
 		if err := unix.Unlinkat(dir.Fd(), name, unix.AT_REMOVEDIR); err != nil {
 			return busy(dir, name, &os.PathError{Op: "rmdir", Path: dir.Path() + "/" + name, Err: err})
@@ -104,4 +110,25 @@ func placeLink(dir *paths.Dir, temp, name string, uid, gid uint32) error {
 	}
 
 	return rename(dir, temp, name)
+}
+
+// chownLink changes the owner of a new link, by its descriptor.
+func chownLink(dir *paths.Dir, temp string, uid, gid uint32) error {
+	f, err := openAt(dir.Fd(), temp, tempShown(dir), unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.stat()
+	if err != nil || st.Uid == uid && st.Gid == gid {
+		return err
+	}
+	if kindOf(st) != Link || st.Nlink != 1 || st.Uid != uid && st.Uid != uint32(os.Geteuid()) {
+		return fmt.Errorf("%s %w", tempShown(dir), ErrReplaced)
+	}
+	if err := paths.Retry(func() error { return unix.Fchownat(f.fd, "", int(uid), int(gid), unix.AT_EMPTY_PATH) }); err != nil {
+		return fmt.Errorf("could not set owner: %w", &os.PathError{Op: "chown", Path: tempShown(dir), Err: err})
+	}
+
+	return nil
 }

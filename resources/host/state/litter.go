@@ -164,14 +164,16 @@ func cleanDir(path string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// isOurs reports whether a name is a regular file of this user. Root may have changed its owner just before
+// isOurs reports whether a name is a file or link of this user. Root may have changed its owner just before
 // the kill.
 func isOurs(dir *os.File, name string) bool {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	uid := os.Geteuid()
 
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (uid == 0 || st.Uid == uint32(uid))
+	kind := st.Mode & unix.S_IFMT
+
+	return err == nil && (kind == unix.S_IFREG || kind == unix.S_IFLNK) && (uid == 0 || st.Uid == uint32(uid))
 }
 
 // fileMark identifies a file and its version. It differs after a write in a later tick of the file system's
