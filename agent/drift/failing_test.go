@@ -22,7 +22,7 @@ func TestRetriesAfterFailures(t *testing.T) {
 		"a package": {resource.Packages, false, []time.Duration{8, 16, 32, 64, 128, 256, 300, 300}},
 		"a command": {resource.Everything, false, nil},
 	} {
-		m, all, ref, now := New(options(newMachine())), settings("/a"), refOf("/a"), begin
+		m, all, ref, now := New(options(newMachine())), notes("/a"), refOf("/a"), begin
 		all[0].Type.Writes = c.writes
 		m.Follow("key", Manifest{Resources: all, Limits: model.DefaultFlapping})
 		if c.left {

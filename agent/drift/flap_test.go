@@ -40,7 +40,7 @@ func newFlapper(t *testing.T, limits model.Flapping) *flapper {
 		return listener{f}, nil
 	}
 	f.Monitor = New(o)
-	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: limits})
+	f.Follow(key, Manifest{Resources: notes("/a", "/b"), Limits: limits})
 
 	return f
 }
@@ -240,7 +240,7 @@ func TestFlappingOff(t *testing.T) {
 	if f.drifts("/a") {
 		t.Fatal("not delayed")
 	}
-	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: model.Flapping{}})
+	f.Follow(key, Manifest{Resources: notes("/a", "/b"), Limits: model.Flapping{}})
 	if got := f.Flapping(); len(got) != 0 || !f.repairs("/a") {
 		t.Errorf("%v flap, or it is still delayed", got)
 	}
@@ -254,12 +254,12 @@ func TestFlappingAcrossVersions(t *testing.T) {
 	f.begins("/a")
 	f.begins("/b")
 	f.reports(0)
-	f.Follow(key, Manifest{Resources: settings("/b"), Limits: model.DefaultFlapping})
+	f.Follow(key, Manifest{Resources: notes("/b"), Limits: model.DefaultFlapping})
 	if f.listening != 0 {
 		t.Error("somebody listens for a resource that is gone")
 	}
 	f.reports(reportWithin, "flapping /b ")
-	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: model.DefaultFlapping})
+	f.Follow(key, Manifest{Resources: notes("/a", "/b"), Limits: model.DefaultFlapping})
 	if got := f.Flapping(); len(got) != 1 || got[0].Resource != refOf("/b") {
 		t.Errorf("%v flap", got)
 	}

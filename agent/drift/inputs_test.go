@@ -9,19 +9,19 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/testing/setting"
+	"github.com/musterfleet/muster/testing/note"
 )
 
 // reading is a resource type that reads a source and templates.
-type reading struct{ setting.Type }
+type reading struct{ note.Type }
 
-func (reading) Watches(_ setting.Provider, spec *setting.Spec) []watch.Point {
+func (reading) Watches(_ note.Provider, spec *note.Spec) []watch.Point {
 	return resource.WatchPaths(spec.Name, "/source", "templates")
 }
 
 func readingResource(path, dir string) *resource.Resource {
-	r := settings(path)[0]
-	r.Type, r.Scope.Dir = resource.Of(reading{}, setting.Provider(setting.Plain{})), dir
+	r := notes(path)[0]
+	r.Type, r.Scope.Dir = resource.Of(reading{}, note.Provider(note.Plain{})), dir
 	r.Type.Writes = resource.Paths
 
 	return r

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/testing/setting"
+	"github.com/musterfleet/muster/testing/note"
 )
 
 // machine is a machine with events that a test controls.
@@ -56,19 +56,19 @@ func options(m *machine) Options {
 
 func newMachine() *machine { return &machine{wakes: map[string]func(){}} }
 
-// settings returns resources with the names paths.
-func settings(paths ...string) (out []*resource.Resource) {
+// notes returns resources with the names paths.
+func notes(paths ...string) (out []*resource.Resource) {
 	for _, path := range paths {
 		out = append(out, &resource.Resource{
-			Type: setting.New(setting.Plain{}),
-			Spec: &setting.Spec{Common: model.Common{Name: path, Ensure: model.EnsurePresent}},
+			Type: note.New(note.Plain{}),
+			Spec: &note.Spec{Common: model.Common{Name: path, Ensure: model.EnsurePresent}},
 		})
 	}
 
 	return out
 }
 
-func refOf(path string) model.Ref { return model.Ref{Type: "setting", Name: path} }
+func refOf(path string) model.Ref { return model.Ref{Type: "note", Name: path} }
 
 // TestConcurrentEvents: events from other goroutines are neither lost nor taken twice.
 func TestConcurrentEvents(t *testing.T) {
@@ -86,7 +86,7 @@ func TestConcurrentEvents(t *testing.T) {
 		}
 	}
 	m := New(o)
-	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
+	m.Follow("key", Manifest{Resources: notes(paths...), Limits: model.DefaultFlapping})
 	for half := range slices.Chunk(paths, count/2) {
 		go func() {
 			for _, path := range half {
@@ -148,7 +148,7 @@ func TestNoLooksWhileDelayed(t *testing.T) {
 			}
 			o.Look = func(string) (files.Entry, error) { looks++; return entry, nil }
 			m := New(o)
-			m.Follow("key", Manifest{Resources: settings("/f"), Limits: model.DefaultFlapping})
+			m.Follow("key", Manifest{Resources: notes("/f"), Limits: model.DefaultFlapping})
 			m.Left("key", refOf("/f"), "/f", entry.Mark())
 			for range 10 {
 				repair := result("/f")
@@ -193,7 +193,7 @@ func TestUnwatchedResourcesAreOneLine(t *testing.T) {
 		}
 	}
 	m := New(o)
-	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
+	m.Follow("key", Manifest{Resources: notes(paths...), Limits: model.DefaultFlapping})
 	lines := func(level string) (out []string) {
 		for line := range strings.Lines(log.String()) {
 			if strings.Contains(line, "level="+level) {
@@ -203,8 +203,8 @@ func TestUnwatchedResourcesAreOneLine(t *testing.T) {
 		return out
 	}
 	warned := lines("WARN")
-	if len(warned) != 2 || !strings.Contains(warned[1], `manifest=key count=899 resources="setting#/0100, setting#/0101, setting#/0102, …" error="limit of watches reached"`) ||
-		!strings.Contains(warned[0], "count=1 resources=setting#/0500 error=") {
+	if len(warned) != 2 || !strings.Contains(warned[1], `manifest=key count=899 resources="note#/0100, note#/0101, note#/0102, …" error="limit of watches reached"`) ||
+		!strings.Contains(warned[0], "count=1 resources=note#/0500 error=") {
 		t.Errorf("logged\n%s", strings.Join(warned, ""))
 	}
 	if told := lines("DEBUG"); len(told) != 900 {
@@ -212,7 +212,7 @@ func TestUnwatchedResourcesAreOneLine(t *testing.T) {
 	}
 	// The same resources are not logged again.
 	m.Take(time.Now().Add(2 * DefaultPoll))
-	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
+	m.Follow("key", Manifest{Resources: notes(paths...), Limits: model.DefaultFlapping})
 	if again := lines("WARN"); len(again) != 2 {
 		t.Errorf("logged again\n%s", strings.Join(again, ""))
 	}

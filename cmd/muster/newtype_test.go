@@ -11,13 +11,13 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/testing/setting"
+	"github.com/musterfleet/muster/testing/note"
 )
 
 // TestATypeThatIsAdded adds a type as docs/adding-a-type.md describes: every command supports it without
 // other changes.
 func TestATypeThatIsAdded(t *testing.T) {
-	types := append(resources.All(), setting.New(setting.Plain{}))
+	types := append(resources.All(), note.New(note.Plain{}))
 	dir := t.TempDir()
 	t.Setenv("MUSTER_STATE_DIR", filepath.Join(dir, "state"))
 	t.Setenv("MUSTER_CONFIG_DIR", filepath.Join(dir, "config"))
@@ -38,20 +38,20 @@ func TestATypeThatIsAdded(t *testing.T) {
 		}
 	}
 	path := filepath.Join(dir, "hostname")
-	says(muster(0, "", "ensure", "--help"), "ensure setting", "Settings: files that hold one value")
-	says(muster(0, "", "ensure", "setting", "--help"), "the absolute path, for example /etc/hostname", "--value=VALUE", "--ensure=present|absent", "--provider=plain")
-	says(muster(0, "", "status", "setting", "--help"), "--value=VALUE")
-	says(muster(0, "", "fleet", "ensure", "setting", "--help"), "--value=VALUE")
-	says(muster(cli.ExitUsage, "", "ensure", "setting", path), "a setting needs a value (for example --value web01)")
-	says(muster(0, "", "ensure", "--noop", "setting", path, "--value", "web01"), "Would have set the value", "value:  -> web01")
-	says(muster(0, "", "ensure", "setting", path, "--value", "web01"), "setting#"+path+" changed ensure=present", "provider=plain")
-	says(muster(0, "", "status", "setting", path), `"protocol": "io.choria.ccm.v1.resource.setting.state"`, `"value": "web01"`)
+	says(muster(0, "", "ensure", "--help"), "ensure note", "Notes: files that hold one value")
+	says(muster(0, "", "ensure", "note", "--help"), "the absolute path, for example /etc/hostname", "--value=VALUE", "--ensure=present|absent", "--provider=plain")
+	says(muster(0, "", "status", "note", "--help"), "--value=VALUE")
+	says(muster(0, "", "fleet", "ensure", "note", "--help"), "--value=VALUE")
+	says(muster(cli.ExitUsage, "", "ensure", "note", path), "a note needs a value (for example --value web01)")
+	says(muster(0, "", "ensure", "--noop", "note", path, "--value", "web01"), "Would have set the value", "value:  -> web01")
+	says(muster(0, "", "ensure", "note", path, "--value", "web01"), "note#"+path+" changed ensure=present", "provider=plain")
+	says(muster(0, "", "status", "note", path), `"protocol": "io.choria.ccm.v1.resource.note.state"`, `"value": "web01"`)
 
-	request, err := json.Marshal(map[string]any{"protocol": model.ProtocolEnsureRequest, "type": "setting", "properties": map[string]any{"name": path, "value": "web02"}})
+	request, err := json.Marshal(map[string]any{"protocol": model.ProtocolEnsureRequest, "type": "note", "properties": map[string]any{"name": path, "value": "web02"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(muster(0, string(request), "ensure", "api", "pipe"), `"type": "setting"`, `"changed": true`, `"value": "web02"`)
+	says(muster(0, string(request), "ensure", "api", "pipe"), `"type": "note"`, `"changed": true`, `"value": "web02"`)
 	if text, err := os.ReadFile(path); err != nil || string(text) != "web02\n" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -59,13 +59,13 @@ func TestATypeThatIsAdded(t *testing.T) {
 	manifest := `
 muster:
   resources:
-    - setting:
-        - ` + dir + `/copy: {value: "${ outputs('setting#` + path + `').value }"}
+    - note:
+        - ` + dir + `/copy: {value: "${ outputs('note#` + path + `').value }"}
         - ` + path + `: {value: web03}
 `
-	says(muster(0, manifest, "graph", "-"), "1  setting#"+path, "2  setting#"+dir+"/copy", "after setting#"+path+" (outputs)")
+	says(muster(0, manifest, "graph", "-"), "1  note#"+path, "2  note#"+dir+"/copy", "after note#"+path+" (outputs)")
 	says(muster(0, manifest, "apply", "--noop", "-"), "`value` is known after apply")
-	says(muster(0, manifest, "apply", "-"), "setting#"+path+" changed", "setting#"+dir+"/copy changed")
+	says(muster(0, manifest, "apply", "-"), "note#"+path+" changed", "note#"+dir+"/copy changed")
 	says(muster(1, strings.Replace(manifest, "web03", "{}", 1), "apply", "-"), "`value` must be a string, not a mapping")
-	says(muster(1, strings.Replace(manifest, "value: web03", "valeu: web03", 1), "apply", "-"), "unknown property `valeu` of setting", "did you mean `value`")
+	says(muster(1, strings.Replace(manifest, "value: web03", "valeu: web03", 1), "apply", "-"), "unknown property `valeu` of note", "did you mean `value`")
 }

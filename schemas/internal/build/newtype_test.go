@@ -4,22 +4,22 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/testing/setting"
+	"github.com/musterfleet/muster/testing/note"
 )
 
 // TestATypeThatIsAdded checks that a new type in the list is in the schemas.
 func TestATypeThatIsAdded(t *testing.T) {
-	types := append(resources.All(), setting.New(setting.Plain{}))
+	types := append(resources.All(), note.New(note.Plain{}))
 	for name, documents := range map[string]map[string]bool{
 		"manifest": {
-			`{"muster": {"resources": [{"setting": [{"/etc/hostname": {"value": "web01"}}]}]}}`:       true,
-			`{"muster": {"resources": [{"setting": {"name": "/etc/hostname", "ensure": "absent"}}]}}`: true,
-			`{"muster": {"resources": [{"setting": [{"/etc/hostname": {"valeu": "web01"}}]}]}}`:       false,
-			`{"muster": {"resources": [{"setting": [{"/etc/hostname": {"ensure": "there"}}]}]}}`:      false,
+			`{"muster": {"resources": [{"note": [{"/etc/hostname": {"value": "web01"}}]}]}}`:       true,
+			`{"muster": {"resources": [{"note": {"name": "/etc/hostname", "ensure": "absent"}}]}}`: true,
+			`{"muster": {"resources": [{"note": [{"/etc/hostname": {"valeu": "web01"}}]}]}}`:       false,
+			`{"muster": {"resources": [{"note": [{"/etc/hostname": {"ensure": "there"}}]}]}}`:      false,
 		},
 		"ensure_request": {
-			`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "setting", "properties": {"name": "/x", "value": "y"}}`: true,
-			`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "setting", "properties": {"name": "/x", "url": "y"}}`:   false,
+			`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "note", "properties": {"name": "/x", "value": "y"}}`: true,
+			`{"protocol": "io.choria.ccm.v1.resource.ensure.request", "type": "note", "properties": {"name": "/x", "url": "y"}}`:   false,
 		},
 	} {
 		schema := compile(t, name, types)

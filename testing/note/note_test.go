@@ -1,11 +1,11 @@
-package setting_test
+package note_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/musterfleet/muster/testing/setting"
+	"github.com/musterfleet/muster/testing/note"
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
@@ -24,7 +24,7 @@ func TestContract(t *testing.T) {
 		}
 	}
 	typetest.Run(t, typetest.Config{
-		Type: setting.New(setting.Plain{}),
+		Type: note.New(note.Plain{}),
 		Cases: []typetest.Case{
 			{Name: "nothing there", Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value"},
 			{Name: "removed by hand", Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value", Drift: func(t testing.TB, dir string) {
@@ -34,9 +34,9 @@ func TestContract(t *testing.T) {
 			}},
 			{Name: "another value", Setup: holding("db01\n"), Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value"},
 			{Name: "the value", Setup: holding("web01\n"), Properties: properties(typetest.Properties{"value": "web01"})},
-			{Name: "absent", Setup: holding("web01\n"), Properties: properties(typetest.Properties{"ensure": "absent"}), Message: "Would have removed the setting"},
+			{Name: "absent", Setup: holding("web01\n"), Properties: properties(typetest.Properties{"ensure": "absent"}), Message: "Would have removed the note"},
 			{Name: "absent already", Properties: properties(typetest.Properties{"ensure": "absent"})},
-			{Name: "no setting", Properties: func(dir string) typetest.Properties { return typetest.Properties{"name": dir, "value": "x"} }, Error: "is a directory, not a setting"},
+			{Name: "no note", Properties: func(dir string) typetest.Properties { return typetest.Properties{"name": dir, "value": "x"} }, Error: "is a directory, not a note"},
 		},
 	})
 }

@@ -1,4 +1,4 @@
-package setting
+package note
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Provider reads and writes settings on a platform.
+// Provider reads and writes notes on a platform.
 type Provider interface {
 	resource.Provider
 	Status(ctx context.Context, env resource.Env, path string) (*State, error)
@@ -17,7 +17,7 @@ type Provider interface {
 	Unset(ctx context.Context, env resource.Env, path string) error
 }
 
-// Type is the setting type.
+// Type is the note type.
 type Type struct{}
 
 // New returns the type with its providers, for resources.All.
@@ -26,8 +26,8 @@ func New(providers ...Provider) *resource.Type { return resource.Of(Type{}, prov
 // Info describes the type.
 func (Type) Info() resource.Info {
 	return resource.Info{
-		Name:     "setting",
-		Summary:  "Settings: files that hold one value",
+		Name:     "note",
+		Summary:  "Notes: files that hold one value",
 		NameHelp: "the absolute path, for example /etc/hostname",
 		Ensures:  []string{model.EnsurePresent, model.EnsureAbsent},
 		Outputs:  []resource.Output{{Name: "value", Help: "Current value"}},
@@ -39,7 +39,7 @@ func (Type) Info() resource.Info {
 // New returns empty properties.
 func (Type) New() *Spec { return &Spec{} }
 
-// Status reads the setting, and what keeps it from being created.
+// Status reads the note, and what keeps it from being created.
 func (Type) Status(ctx context.Context, env resource.Env, p Provider, spec *Spec) (*State, error) {
 	state, err := p.Status(ctx, env, spec.Name)
 	if err != nil || state.Ensure == model.EnsurePresent || spec.Ensure == model.EnsureAbsent || spec.Value == "" {
@@ -59,7 +59,7 @@ const (
 func (Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
 	switch {
 	case spec.Ensure == model.EnsureAbsent && state.Ensure == model.EnsurePresent:
-		plan.Add(model.Change{Action: actionUnset, Message: "Would have removed the setting"})
+		plan.Add(model.Change{Action: actionUnset, Message: "Would have removed the note"})
 	case spec.Ensure == model.EnsurePresent && (state.Ensure == model.EnsureAbsent || state.Value != spec.Value):
 		plan.Add(model.Change{Action: actionSet, Message: "Would have set the value", Property: "value", From: state.Value, To: spec.Value})
 	}
@@ -79,7 +79,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p Provider, spec *Spec,
 	}
 }
 
-// Relations order a setting after the directories above it, and before whatever
+// Relations order a note after the directories above it, and before whatever
 // needs its path.
 func (Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{Needs: resource.NeedsAbove(spec.Name)}

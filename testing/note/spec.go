@@ -1,7 +1,7 @@
-// Package setting is a resource type that muster does not have: a file that
+// Package note is a resource type that muster does not have: a file that
 // holds one value, such as /etc/hostname. docs/adding-a-type.md shows how it is
 // added, and tests take it through everything that is derived from a type.
-package setting
+package note
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Spec are the properties of a setting.
+// Spec are the properties of a note.
 type Spec struct {
 	model.Common
 	Value string `json:"value,omitempty" sensitive:"true" jsonschema_description:"The value, one line; required except with absent"`
@@ -19,10 +19,10 @@ type Spec struct {
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
 	var out model.Problems
-	resource.CheckPath(&out, "name", "the path of a setting", s.Name)
+	resource.CheckPath(&out, "name", "the path of a note", s.Name)
 	switch {
 	case s.Value == "" && s.Ensure != model.EnsureAbsent:
-		out.Property("value", "for example value: web01", "a setting needs a value")
+		out.Property("value", "for example value: web01", "a note needs a value")
 	case strings.ContainsAny(s.Value, "\n\r"):
 		out.Property("value", "write it on one line", "a value has no line breaks: %q", s.Value)
 	}
@@ -30,7 +30,7 @@ func (s *Spec) Validate() model.Problems {
 	return out
 }
 
-// State is the observed state of a setting.
+// State is the observed state of a note.
 type State struct {
 	model.CommonState
 	Value string `json:"value" jsonschema_description:"Current value"`

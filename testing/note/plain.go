@@ -1,4 +1,4 @@
-package setting
+package note
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// maxValue is the maximum size of a setting in bytes.
+// maxValue is the maximum size of a note in bytes.
 const maxValue = 64 << 10
 
-// Plain provides settings that are plain files.
+// Plain provides notes that are plain files.
 type Plain struct{}
 
 // Name returns plain.
@@ -36,7 +36,7 @@ func (Plain) Status(_ context.Context, env resource.Env, path string) (*State, e
 		return state, nil
 	case files.File:
 	default:
-		return nil, fmt.Errorf("%s is a %s, not a setting", path, entry.Kind)
+		return nil, fmt.Errorf("%s is a %s, not a note", path, entry.Kind)
 	}
 	text, err := files.Read(path, maxValue)
 	state.Value = strings.TrimSuffix(string(text), "\n")
@@ -51,7 +51,7 @@ func (Plain) Set(ctx context.Context, env resource.Env, path, value string) erro
 	return env.Host.Write(ctx, path, strings.NewReader(value+"\n"), attrs)
 }
 
-// Unset removes the setting.
+// Unset removes the note.
 func (Plain) Unset(_ context.Context, env resource.Env, path string) error {
 	return env.Host.Remove(path)
 }
