@@ -24,6 +24,7 @@ func All() resource.Types {
 		link.New(link.Posix{}),
 		edits.Line(edits.Posix{}),
 		edits.Block(edits.Posix{}),
+		edits.Setting(edits.Posix{}),
 		exec.New(exec.Posix{}, exec.Shell("/bin/sh")),
 		pkg.New(apt.New(), dnf.New()),
 		service.New(systemd.New("/")),

@@ -90,6 +90,9 @@ func (s *BlockSpec) Validate() model.Problems {
 		out.Property("content", "", "the content has a NUL byte")
 	}
 	for i, l := range s.content() {
+		if strings.HasSuffix(l, "\r") {
+			out.Property("content", "remove it: lines end as the lines of the file", "line %d of the content ends with a carriage return", i+1)
+		}
 		if l == begin || l == end {
 			out.Property("content", "remove that line, or set another marker", "line %d of the content is a mark", i+1)
 		}

@@ -60,6 +60,7 @@ func TestBlockProblems(t *testing.T) {
 	tryProblems(t, blockType(), []problem{
 		{properties{}, "`content` is required", ""},
 		{properties{"content": "a\x00"}, "NUL byte", ""},
+		{properties{"content": "a\r\r\nb"}, "line 1 of the content ends with a carriage return", "remove it"},
 		{properties{"content": "a", "marker": "# muster"}, "`marker` has no {mark}", "for example"},
 		{properties{"content": "a", "marker": "{mark}\nx"}, "a marker is one line", ""},
 		{properties{"content": "a", "name": "a\nb", "path": "/f"}, "the name is part of a mark", "set marker"},

@@ -175,6 +175,10 @@ func collect(v reflect.Value, out *[]model.Secret) {
 		for i := range v.Len() {
 			collect(v.Index(i), out)
 		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			collect(v.Field(i), out)
+		}
 	case reflect.Map:
 		for _, k := range v.MapKeys() {
 			collect(v.MapIndex(k), out)

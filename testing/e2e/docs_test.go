@@ -128,7 +128,7 @@ func (s *show) agent(args ...string) (stop func()) {
 
 // TestExamplesOfTheDocumentation runs the examples of each page and compares their output with the page.
 func TestExamplesOfTheDocumentation(t *testing.T) {
-	for name, least := range map[string]int{"manifest.md": 6, "apply.md": 8, "health.md": 3, "registrations.md": 5, "types/file.md": 2, "types/exec.md": 2, "types/scaffold.md": 2, "types/apply.md": 1, "coming-from/choria-ccm.md": 1, "guides/without-a-type.md": 1, "types/link.md": 2} {
+	for name, least := range map[string]int{"manifest.md": 6, "apply.md": 8, "health.md": 3, "registrations.md": 5, "types/file.md": 2, "types/line.md": 2, "types/block.md": 2, "types/setting.md": 2, "types/exec.md": 2, "types/scaffold.md": 2, "types/apply.md": 1, "coming-from/choria-ccm.md": 1, "guides/without-a-type.md": 1, "types/link.md": 2} {
 		t.Run(name, func(t *testing.T) {
 			s := newShow(t, natstest.Start(t).URL())
 			ran := 0

@@ -105,6 +105,10 @@ func TestEveryWayComesToTheSame(t *testing.T) {
 			Properties: map[string]any{"name": "limits", "path": path("conf"), "content": "a\nb\n", "at": "start", "order": 10},
 			Outcome:    model.OutcomeChanged, Reset: func(t *testing.T) { write(t, path("conf"), "x\n") },
 		},
+		"setting": {
+			Properties: map[string]any{"name": "limit", "path": path("php.ini"), "section": "PHP", "key": "memory limit", "value": "256M", "separator": " = "},
+			Outcome:    model.OutcomeChanged, Reset: func(t *testing.T) { write(t, path("php.ini"), "[PHP]\n") },
+		},
 		"exec": {
 			Properties: map[string]any{
 				"name": "make", "command": "/bin/sh -c 'echo $WHAT >made; exit 3'", "cwd": dir, "environment": []string{"WHAT=x", "MORE=y"},

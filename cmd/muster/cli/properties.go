@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"reflect"
@@ -202,8 +203,8 @@ func addProperties(cmd *fisk.CmdClause, t *resource.Type, taken []string) []*pro
 	var flags []*propertyFlag
 	for _, p := range properties {
 		// A single structure (control) is for manifests only.
-		if p.Key != "name" && p.GoType.Kind() != reflect.Struct {
-			f := &propertyFlag{Property: p, name: flagOf(p.Key)}
+		f := &propertyFlag{Property: p, name: flagOf(p.Key)}
+		if p.Key != "name" && (p.GoType.Kind() != reflect.Struct || f.isAnyKind()) {
 			if slices.Contains(taken, f.name) {
 				f.name = typeFlag(t.Name, f.name)
 			}
@@ -249,6 +250,11 @@ func (f *propertyFlag) pos() model.Position { return model.Position{File: "--" +
 // as a document.
 func (f *propertyFlag) isStructures() bool {
 	return f.GoType.Kind() == reflect.Slice && f.GoType.Elem().Kind() == reflect.Struct && f.GoType.Elem() != reflect.TypeFor[model.Ref]()
+}
+
+// isAnyKind reports whether the property takes a value of any kind.
+func (f *propertyFlag) isAnyKind() bool {
+	return reflect.PointerTo(f.GoType).Implements(reflect.TypeFor[document.ValueUnmarshaler]())
 }
 
 // isMappings reports whether the property is a list of mappings.
@@ -326,6 +332,10 @@ func (f *propertyFlag) value() document.Value {
 	case reflect.Map:
 		return f.pairs(f.items...)
 	default:
+		// A text stays as it is, also in quotes. Numbers, booleans, lists and mappings of JSON are read.
+		if f.isAnyKind() && json.Valid([]byte(f.text)) && !strings.HasPrefix(f.text, `"`) && f.text != "null" {
+			return structure(f.text, pos)
+		}
 		return text(f.text, pos)
 	}
 }

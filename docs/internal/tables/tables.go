@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -98,6 +99,8 @@ func value(p resource.Property) string {
 		return words(p.Enum)
 	case t == reflect.TypeFor[model.Duration]():
 		return "duration"
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[document.ValueUnmarshaler]()):
+		return "any"
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return "text"
 	default:

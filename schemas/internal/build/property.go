@@ -64,6 +64,8 @@ func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
 		out = []*jsonschema.Schema{{Type: "string", Pattern: ttlPattern}, {Const: 0}}
 	case t == reflect.TypeFor[model.Ref]():
 		out = []*jsonschema.Schema{{Type: "string", Pattern: refPattern}}
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[document.ValueUnmarshaler]()):
+		return []*jsonschema.Schema{{}}
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return []*jsonschema.Schema{scalar()}
 	case len(enum) > 0:
