@@ -265,7 +265,7 @@ func TestPartsThatUndoEachOther(t *testing.T) {
 	b.add(lineType(), "other", properties{"line": "y"})
 	b.add(lineType(), "off", properties{"ensure": "absent", "match": "^debug"})
 	errs := b.apply()
-	if errs[0] == nil || !strings.Contains(errs[0].Error(), "it and line#off undo each other in "+b.path("f")) ||
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), b.path("f")+": it and line#off undo each other") ||
 		errs[2] == nil || !strings.Contains(errs[2].Error(), "it and line#on undo each other") || errs[1] != nil {
 		t.Error(errs)
 	}

@@ -102,5 +102,5 @@ func undone(parts []Part, i int, found []int) error {
 		others, more = others[:maxNumbers], fmt.Sprintf(" and %d more", n)
 	}
 
-	return fmt.Errorf("it and %s%s undo each other in %s: change or remove one of them", strings.Join(others, ", "), more, parts[i].path())
+	return fmt.Errorf("it and %s%s undo each other: change or remove one of them", strings.Join(others, ", "), more)
 }

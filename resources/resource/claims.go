@@ -89,31 +89,37 @@ func (p PathClaims) Add(r *Resource) {
 	}
 }
 
-// Conflict returns the first other resource that must not be declared beside r, and the hint for its problem;
-// nil for none. It ignores resources of the same name, which may not be declared twice anyway.
-func (p PathClaims) Conflict(r *Resource) (other *Resource, hint string) {
+// Conflict returns the first other resource that must not be declared beside r, with what both do and the hint
+// for the problem; nil for none. It ignores resources of the same name, which may not be declared twice anyway.
+func (p PathClaims) Conflict(r *Resource) (other *Resource, what, hint string) {
 	for _, c := range ClaimsOf(r) {
 		for _, first := range p[c.Path] {
 			if first.claim.excludes(c) && first.resource.CanonicalRef() != r.CanonicalRef() {
-				return first.resource, hintFor(first.claim.Kind, c.Kind)
+				what, hint = describe(first.claim, c)
+				return first.resource, what, hint
 			}
 		}
 	}
 
-	return nil, ""
+	return nil, "", ""
 }
 
-func hintFor(a, b ClaimKind) string {
-	if a == b || max(a, b) >= ClaimLink {
-		return "keep one of them"
+// describe returns what two resources with these claims do, and the hint.
+func describe(a, b Claim) (what, hint string) {
+	what, hint = "manage the same path", "keep one of them"
+	switch {
+	case a.Kind == ClaimPart && b.Kind == ClaimPart:
+		what = "edit the same part of " + a.Path
+	case a.Kind != b.Kind && max(a.Kind, b.Kind) < ClaimLink:
+		hint = "add the part to the content, or declare the `file` without content"
 	}
 
-	return "add the part to the content, or declare the `file` without content"
+	return what, hint
 }
 
 // problem adds the problem of a resource that claims what another one claims.
 func (p PathClaims) problem(out *model.Problems, r *Resource) {
-	if other, hint := p.Conflict(r); other != nil {
-		out.Add(r.Pos, hint, "%s and %s, at %s, manage the same path", r.Ref(), other.Ref(), other.Pos)
+	if other, what, hint := p.Conflict(r); other != nil {
+		out.Add(r.Pos, hint, "%s and %s, at %s, %s", r.Ref(), other.Ref(), other.Pos, what)
 	}
 }

@@ -34,7 +34,7 @@ func TestClaims(t *testing.T) {
 		"whole and part":         {"whole /x", "part /x#1", both + " (add the part to the content, or declare the `file` without content)"},
 		"part and whole":         {"part /x#1", "whole /x", both + " (add the part to the content, or declare the `file` without content)"},
 		"two parts":              {"part /x#1", "part /x#2", ""},
-		"the same part":          {"part /x#1", "part /x#1", both + " (keep one of them)"},
+		"the same part":          {"part /x#1", "part /x#1", "f:2: t#bb and t#a, at f:1, edit the same part of /x (keep one of them)"},
 		"attributes and part":    {"attributes /x", "part /x#1", ""},
 		"attributes and whole":   {"attributes /x", "whole /x", ""},
 		"two attributes":         {"attributes /x", "attributes /x", ""},

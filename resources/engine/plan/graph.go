@@ -305,8 +305,8 @@ func (c Claims) Conflicts(resources []*resource.Resource) model.Problems {
 		first, taken := c.byRef[res.CanonicalRef()]
 		if taken && res.Excluded == "" && !first.Resource.IsSame(res) {
 			out.Add(res.Pos, remedy+first.Key, "%s is already declared differently by %s, which is active", res.Ref(), first.Key)
-		} else if other, _ := c.paths.Conflict(res); other != nil {
-			out.Add(res.Pos, remedy+c.keys[other], "%s and %s of %s, which is active, manage the same path", res.Ref(), other.Ref(), c.keys[other])
+		} else if other, what, _ := c.paths.Conflict(res); other != nil {
+			out.Add(res.Pos, remedy+c.keys[other], "%s and %s of %s, which is active, %s", res.Ref(), other.Ref(), c.keys[other], what)
 		}
 	}
 
