@@ -197,7 +197,7 @@ func (g grammar) continues(text string) bool {
 	}
 	_, is := sectionOf(text)
 
-	return !is && strings.Index(text, g.separator) < 0
+	return !is && !strings.Contains(text, g.separator)
 }
 
 // section returns the lines of a section without its header, and whether it is there. Its end is before the

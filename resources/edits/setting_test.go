@@ -241,12 +241,11 @@ func TestSettingValue(t *testing.T) {
 		t.Error("equal values at different positions differ")
 	}
 	for text, want := range map[string]string{"value: True": "True", "value: 010": "010", "value: 1.10": "1.10", "value: no": "no"} {
-		part := partOf(t, settingType(), properties{"format": "ini", "key": "k", "value": ""})
 		v, problems := document.Read("", []byte("{name: /f, format: ini, key: k, "+text+"}"), 1<<10)
 		check(t, problems.Err())
 		r, problems := resource.Decode(settingType(), v, model.Position{})
 		check(t, problems.Err())
-		part = r.Spec.(edits.Part)
+		part := r.Spec.(edits.Part)
 		if got := part.Edit(parse(t, ""), nil).After.String(); got != "k = "+want+"\n" {
 			t.Errorf("%s became %q", text, got)
 		}
