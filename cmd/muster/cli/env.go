@@ -161,6 +161,7 @@ func (e *Env) SetLog(l *slog.Logger) {
 // Host returns the machine.
 func (e *Env) Host() *host.Host {
 	if e.host == nil {
+		host.SetUmask()
 		e.host = host.New(host.Options{StateDir: e.Flags.StateDir, Log: e.Log})
 	}
 
