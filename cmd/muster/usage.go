@@ -29,12 +29,14 @@ type line struct {
 }
 
 func newLine(app *fisk.Application, args []string) line {
-	l := line{given: args, args: args, command: app.Name, flags: app.Model().Flags, commands: app.Model().Commands}
+	model := app.Model()
+	l := line{given: args, args: args, command: app.Name, flags: model.Flags, commands: model.Commands}
 	l.parsed, _ = app.ParseContext(args)
 	for _, e := range l.parsed.Elements {
 		if clause, is := e.Clause.(*fisk.CmdClause); is {
-			l.command, l.flags, l.commands = app.Name+" "+clause.FullCommand(), append(l.flags, clause.Model().Flags...), clause.Model().Commands
-			l.arguments = clause.Model().Args
+			model := clause.Model()
+			l.command, l.flags, l.commands = app.Name+" "+clause.FullCommand(), append(l.flags, model.Flags...), model.Commands
+			l.arguments = model.Args
 		}
 	}
 	if end := slices.Index(args, "--"); end >= 0 {
