@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,13 +12,15 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// The limits of each: elements of one list or mapping; elements of all loops of a document and of its child
-// manifests, and the bytes of the resources made of them; and groups within one another.
+// The limits of each.
 const (
-	maxElements    = 10_000
-	maxAllElements = 100_000
+	// maxElements limits one list or mapping, and maxGroups the groups within one another.
+	maxElements = 10_000
+	maxGroups   = 5
+	// maxRepeated limits the resources and groups of all elements in a manifest with its children, and
+	// maxBytesOfEach the properties of these resources.
+	maxRepeated    = 100_000
 	maxBytesOfEach = 256 << 20
-	maxGroups      = 5
 )
 
 // element is an element of each, which expressions see by the name each.
@@ -103,7 +104,7 @@ func (b *build) declareAll(ctx context.Context, all []declaration) {
 			continue
 		}
 		for _, e := range elements {
-			if context.Cause(ctx) != nil || e != outer && !b.mayRepeat(d) {
+			if context.Cause(ctx) != nil || e != nil && !b.mayRepeat(d) {
 				return
 			}
 			b.scope.setElement(e)
@@ -117,15 +118,15 @@ func (b *build) declareAll(ctx context.Context, all []declaration) {
 	}
 }
 
-// mayRepeat counts an element. It reports a document with too many, or with too large resources, once.
+// mayRepeat counts a resource or group of an element. It reports too many, or too large resources, once.
 func (b *build) mayRepeat(d declaration) bool {
 	common := b.session.common
-	common.elements++
-	isOver := common.elements > maxAllElements || common.bytes > maxBytesOfEach
+	common.repeated++
+	isOver := common.repeated > maxRepeated || common.bytes > maxBytesOfEach
 	if isOver && !common.isOver {
 		common.isOver = true
 		b.noting(nil, func() {
-			b.problems.Add(d.each.Pos, "split the manifest", "the loops of a manifest have at most %d elements, and their resources at most %d MiB", maxAllElements, maxBytesOfEach>>20)
+			b.problems.Add(d.pos, "split the manifest", "the loops of a manifest give at most %d resources, with %d MiB of properties", maxRepeated, maxBytesOfEach>>20)
 		})
 	}
 
@@ -134,7 +135,8 @@ func (b *build) mayRepeat(d declaration) bool {
 
 // countBytes counts the properties of a resource of an element.
 func (b *build) countBytes(v document.Value) {
-	b.session.common.bytes += len(v.Text)
+	const overhead = 64
+	b.session.common.bytes += overhead + len(v.Text)
 	for _, item := range v.Items {
 		b.countBytes(item)
 	}
@@ -148,14 +150,18 @@ func (b *build) countBytes(v document.Value) {
 func (b *build) addGroup(ctx context.Context, d declaration) {
 	before := b.excluded
 	defer func() { b.excluded = before }()
+	if before != "" {
+		b.declareAll(ctx, d.group)
+		return
+	}
 	isSound := true
 	b.noting(b.scope.element, func() {
 		r := resolver{scope: b.scope}
 		reason, ok := r.excluded(ctx, d.properties)
 		b.problems.Append(r.problems...)
-		b.excluded, isSound = cmp.Or(before, reason), ok
+		b.excluded, isSound = reason, ok
 	})
-	if !isSound && b.excluded == "" {
+	if !isSound {
 		b.openEnded = true
 		return
 	}
@@ -165,13 +171,16 @@ func (b *build) addGroup(ctx context.Context, d declaration) {
 // elements returns the elements of each. It reports a value that has none, and returns one unknown element if
 // the value depends on another node.
 func (b *build) elements(ctx context.Context, each document.Value, outer *element) []*element {
-	r := resolver{scope: b.scope}
+	r := resolver{scope: b.scope, forgiving: b.excluded != ""}
 	values, isChain := b.scope.chain(each)
 	if !isChain {
 		v, _ := r.value(ctx, each)
 		b.problems.Append(r.problems...)
 		switch {
 		case len(r.problems) > 0 || b.scope.broken && holdsFailed(v, r.failed):
+			b.openEnded = true
+			return nil
+		case holdsFailed(v, r.failed) && r.forgiving:
 			b.openEnded = true
 			return nil
 		case holdsFailed(v, r.failed):

@@ -85,6 +85,13 @@ func TestEach(t *testing.T) {
       resources:
         - file: [{"/${ each.value.groups[0] }": {}}]
 `, `file {"name":"/sudo","ensure":"present"}`},
+		"control of a group guards what is within it": {`
+    - control: {if: "Data.nothing != nil"}
+      resources:
+        - each: "${ Data.nothing.list }"
+          resources: [{file: [{"/${ each.value }": {}}]}]
+        - {control: {if: "Data.nothing.x > 1"}, resources: [{file: [{/x: {}}]}]}
+`, `file {"name":"/x","ensure":"present"} excluded: control.if is false: Data.nothing != nil`},
 		"a group with a condition only": {`
     - control: {if: "Facts.os == 'rhel'"}
       resources:
@@ -281,7 +288,7 @@ func TestManyElements(t *testing.T) {
 	groups := fmt.Sprintf("muster: {resources: [{each: %q, resources: [{file: [{\"/${ each.parent.value }/${ each.value }\": {each: %q}}]}]}]}", "${ 0..100 }", "${ 0..999 }")
 	empty := fmt.Sprintf("muster: {resources: [{each: %q, resources: [{each: %q, resources: [{each: %q, resources: []}]}]}]}", "${ 0..999 }", "${ 0..999 }", "${ 0..999 }")
 	large := fmt.Sprintf("data: {big: %q}\nmuster: {resources: [{file: [{\"/${ each.value }\": {each: %q, content: \"${ Data.big }${ each.key }\"}}]}]}", strings.Repeat("x", 1<<20), "${ 0..999 }")
-	const want = "the loops of a manifest have at most 100000 elements, and their resources at most 256 MiB (split the manifest)"
+	const want = "the loops of a manifest give at most 100000 resources, with 256 MiB of properties (split the manifest)"
 	for _, text := range []string{groups, empty, large} {
 		if got := outcome(t, text, options(), manifest.Inputs{}); !strings.HasSuffix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("got %.200s, want %s", got, want)

@@ -208,9 +208,9 @@ type shared struct {
 	// highest numbers of each name.
 	including map[inclusionKey][]*resource.Resource
 	instances map[model.Ref]int
-	// elements counts the elements of each, and bytes the properties of the resources made of them. isOver is set
+	// repeated counts the resources and groups of the elements of each, and bytes their properties. isOver is set
 	// after the problem of their limits.
-	elements, bytes int
+	repeated, bytes int
 	isOver          bool
 	// reads counts the included manifests. isFull is set after the problem of
 	// resource.MaxInclusions.
