@@ -37,10 +37,11 @@ func (s *Spec) Validate() model.Problems {
 	case s.Target != "" && s.destination() == s.Name:
 		out.Property("target", "name another path", "%s would lead to itself", s.Name)
 	}
-	for property, value := range map[string]string{"owner": s.Owner, "group": s.Group} {
-		if value != "" {
-			resource.CheckAccount(&out, s.Ensure, property, value)
-		}
+	if s.Owner != "" {
+		resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
+	}
+	if s.Group != "" {
+		resource.CheckAccount(&out, s.Ensure, "group", s.Group)
 	}
 
 	return out
@@ -87,6 +88,8 @@ type State struct {
 	// obstacle is why the link cannot be made or removed. isEmpty describes a directory.
 	obstacle error
 	isEmpty  bool
+	// isUnsafe means that the obstacle is the owner of the directory, who could move the link elsewhere.
+	isUnsafe bool
 }
 
 // Mark returns the path and its mark.

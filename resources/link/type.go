@@ -3,11 +3,13 @@ package link
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -99,6 +101,7 @@ func resolveOwner(ctx context.Context, env resource.Env, spec *Spec, state *Stat
 	}
 	if state.obstacle == nil {
 		state.obstacle = env.Host.MayLink(spec.Name, state.uid)
+		state.isUnsafe = errors.Is(state.obstacle, paths.ErrUnsafe)
 	}
 
 	return nil
@@ -134,7 +137,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err erro
 	default:
 		plan.Add(model.Change{Action: actionLink, Message: fmt.Sprintf("Would have replaced the %s by a link", kind), Property: "target", From: kind.String(), To: spec.Target})
 	}
-	if plan.Empty() && spec.Owner == "" {
+	if plan.Empty() && (spec.Owner == "" || !state.isUnsafe) {
 		return plan, nil
 	}
 
@@ -159,17 +162,17 @@ func differences(spec *Spec, state *State) (out []model.Change) {
 	return out
 }
 
-// Apply makes or removes the link. It observes the owner again, because a resource may have made the directory.
+// Apply makes or removes the link. It observes the path again, because its directory or what is there may be new.
 func (t Type) Apply(ctx context.Context, env resource.Env, p Posix, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	if plan.Has(actionRemove) {
-		return resource.Outcome{}, env.Host.Remove(spec.Name)
-	}
 	state, err := t.Status(ctx, env, p, spec)
 	if err == nil {
 		_, err = t.Plan(spec, state, false)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return resource.Outcome{Untouched: true}, err
+	case plan.Has(actionRemove):
+		return resource.Outcome{}, env.Host.Remove(spec.Name)
 	}
 
 	return resource.Outcome{}, env.Host.Link(spec.Name, spec.Target, state.uid, state.gid)

@@ -30,6 +30,12 @@ func As(uid, gid uint32, groups []uint32, f func() error) error {
 		}
 		// The functions of package syscall would change all threads.
 		err := errors.Join(unix.Setgroups(all), unix.Setfsgid(int(gid)), unix.Setfsuid(int(uid)))
+		// The two calls report a refusal only by the ids, which invalid numbers return unchanged.
+		is, _ := unix.SetfsuidRetUid(-1)
+		in, _ := unix.SetfsgidRetGid(-1)
+		if err == nil && (uint32(is) != uid || uint32(in) != gid) {
+			err = unix.EPERM
+		}
 		if err != nil {
 			return fmt.Errorf("cannot become %s: %w", OwnerName(uid), err)
 		}
