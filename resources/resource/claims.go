@@ -60,7 +60,14 @@ func ClaimsOf(r *Resource) []Claim {
 		}
 	}
 
-	return slices.DeleteFunc(r.Type.Claims(spec), func(c Claim) bool { return !filepath.IsAbs(c.Path) })
+	claims := slices.DeleteFunc(r.Type.Claims(spec), func(c Claim) bool { return !filepath.IsAbs(c.Path) })
+	for i := range claims {
+		if len(r.Waiting) > 0 && claims[i].Kind == ClaimPart {
+			claims[i].ID = r.Ref().String() // it is unknown which part it is
+		}
+	}
+
+	return claims
 }
 
 // fill sets a text that is not set.
