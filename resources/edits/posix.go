@@ -176,7 +176,7 @@ func (s source) diff(after Text, parts []Part) string {
 		return ""
 	}
 	before := diffContent(s.content)
-	before.Absent = s.entry.Kind == files.Absent
+	before.Absent, before.Others = s.entry.Kind == files.Absent, true
 
 	return resource.Diff(s.entry.Path, before, diffContent(after.String()))
 }
@@ -210,7 +210,7 @@ func store(ctx context.Context, env resource.Env, due, beside []Part) []result {
 // of the changed parts.
 func storeOnce(ctx context.Context, env resource.Env, due, beside []Part) ([]result, error) {
 	results := make([]result, len(due))
-	s, err := read(env.Host, due)
+	s, err := read(env.Host, beside)
 	if err == nil && s.isMissing() {
 		err = missing(due[0].path())
 	}

@@ -52,8 +52,9 @@ type DiffContent struct {
 	Size int64
 	// Digest is the hex SHA-256.
 	Digest string
-	// Absent means that there is no file, Unreadable that the file cannot be read.
-	Absent, Unreadable bool
+	// Absent means that there is no file, Unreadable that the file cannot be read. Others means that the other
+	// lines of the file are not managed, so the diff does not show them.
+	Absent, Unreadable, Others bool
 }
 
 // Diff returns the change of a file as a bounded unified diff, or a summary if a diff is impossible.
@@ -74,7 +75,11 @@ func Diff(path string, before, after DiffContent) string {
 	if before.Text != "" {
 		edits = udiff.Lines(before.Text, after.Text)
 	}
-	text, err := udiff.ToUnified(old, path, before.Text, edits, udiff.DefaultContextLines)
+	context := udiff.DefaultContextLines
+	if before.Others {
+		context = 0
+	}
+	text, err := udiff.ToUnified(old, path, before.Text, edits, context)
 	if err != nil {
 		return summary("no diff", before, after)
 	}
