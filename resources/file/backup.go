@@ -59,6 +59,9 @@ func keepCopy(ctx context.Context, env resource.Env, path string, plan resource.
 	}
 	old, err := env.Host.Look(path)
 	if err == nil {
+		_, err = copyOf(env.Host.StateDir(), old)
+	}
+	if err == nil {
 		err = writeCopy(ctx, env, plan.Changes[at].To, old)
 	}
 	if err != nil {
@@ -83,8 +86,11 @@ func writeCopy(ctx context.Context, env resource.Env, to string, old files.Entry
 	if err != nil {
 		return err
 	}
+	if err := removeCopies(ctx, env, to); err != nil {
+		env.Log.WarnContext(ctx, "could not remove older copies", "path", old.Path, "error", err)
+	}
 
-	return removeCopies(ctx, env, to)
+	return nil
 }
 
 // removeCopies removes the older copies beside a new one: those with the same content, and all but the newest.

@@ -247,15 +247,17 @@ func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) 
 		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	case spec.givesRights() && entry.OfOthers():
 		return entry, fmt.Errorf("the source %s: others than root may write to it, so its copy gets no setuid or setgid: give it to root", source)
-	case spec.givesRights() && checkPrivate(source) != nil:
-		return entry, fmt.Errorf("the source %s: %w", source, checkPrivate(source))
 	case spec.MaxSize != 0 && entry.Size > int64(spec.MaxSize):
 		return entry, fmt.Errorf("the source %s: %w: %s, and max_size is %s", source, files.ErrTooLarge, resource.FormatSize(entry.Size), spec.MaxSize)
 	case spec.MaxSize == 0 && entry.OfOthers() && entry.Size > maxOfOthers:
 		return entry, fmt.Errorf("the source %s: %w: %s, and others than root may write to it: set max_size if it is as large as it should be", source, files.ErrTooLarge, resource.FormatSize(entry.Size))
-	default:
-		return entry, nil
+	case spec.givesRights():
+		if err := checkPrivate(source); err != nil {
+			return entry, fmt.Errorf("the source %s: %w", source, err)
+		}
 	}
+
+	return entry, nil
 }
 
 // maxOfOthers is the maximum size of a source that other users can write, without max_size.

@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 		"max_size without a number":    {properties: base(typetest.Properties{"source": "x", "max_size": "much"}), problems: []string{"invalid size \"much\""}},
 		"no source":                    {properties: base(typetest.Properties{"source": nil, "content": "x"})},
 		"NUL in the source":            {properties: base(typetest.Properties{"source": "a\x00b"}), problems: []string{"source must not contain a NUL byte"}},
-		"no ensure of this type":       {properties: base(typetest.Properties{"ensure": "link"}), problems: []string{`invalid ensure "link" (one of present, absent, directory)`}},
+		"no ensure of this type":       {properties: base(typetest.Properties{"ensure": "link"}), problems: []string{"invalid ensure \"link\" (a link is a resource of the type `link`; one of present, absent, directory)"}},
 		"no owner":                     {properties: base(typetest.Properties{"owner": nil}), problems: []string{"`owner` is required unless ensure is absent"}},
 		"empty group":                  {properties: base(typetest.Properties{"group": ""}), problems: []string{"`group` is required unless ensure is absent"}},
 		"blank group":                  {properties: base(typetest.Properties{"group": " "}), problems: []string{"`group` is required"}},
