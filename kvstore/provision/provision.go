@@ -282,7 +282,7 @@ func (p Provisioner) Check(ctx context.Context, needed ...string) error {
 // Apply creates missing streams, changes those that differ, and returns what it did. If one change is
 // refused, Apply changes nothing, and the error wraps ErrShrink and names every refused change. The
 // error wraps kvstore.ErrNoRoom if the server lacks room. Apply then waits until every new replica has all
-// messages, also after no change. The error wraps ErrReplicas if one has not after five minutes.
+// messages. The error wraps ErrReplicas if one has not after five minutes, or at once if nothing changed.
 func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error) {
 	differences, err := p.Plan(ctx, o)
 	if err != nil {
@@ -305,7 +305,12 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 		}
 	}
 
-	return differences, p.awaitReplicas(ctx, o, copying)
+	within := copying
+	if len(differences) == 0 {
+		within = 0
+	}
+
+	return differences, p.awaitReplicas(ctx, o, within)
 }
 
 func refusals(differences []Difference) error {

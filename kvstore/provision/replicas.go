@@ -45,7 +45,7 @@ func (p Provisioner) awaitReplicas(ctx context.Context, o Options, within time.D
 			return nil
 		}
 		if !time.Now().Before(end) {
-			return fmt.Errorf("stream %s: %w after %s", strings.Join(incomplete, ", "), ErrReplicas, within)
+			return fmt.Errorf("stream %s: %w", strings.Join(incomplete, ", "), ErrReplicas)
 		}
 		if err := kvstore.Pause(ctx, copyingPause); err != nil {
 			return err

@@ -80,11 +80,13 @@ func (c *initCommand) run(ctx context.Context) error {
 	}
 	due := !cli.Noop(c.noop) && (len(changes) > 0 || c.options.Replicas > 1)
 	if due {
-		c.warnReplicas(kv.Conn.ConnectedClusterName(), changes)
+		if len(changes) > 0 {
+			c.warnReplicas(kv.Conn.ConnectedClusterName(), changes)
+		}
 		if err := c.confirm(changes); err != nil {
 			return err
 		}
-		if c.options.Replicas > 1 && !c.IsDocument() {
+		if c.options.Replicas > 1 && len(changes) > 0 && !c.IsDocument() {
 			c.Print.Printf("waiting until each replica has all messages\n")
 		}
 		if changes, err = store.Apply(ctx, c.options); err != nil {
@@ -181,7 +183,7 @@ func printDifferences(p print.Printer, planned []provision.Difference) {
 func withRemedy(err error) error {
 	switch {
 	case errors.Is(err, provision.ErrReplicas):
-		return fmt.Errorf("%w (the streams are changed; stop no server until `nats stream report` lists every replica as current)", err)
+		return fmt.Errorf("%w (stop no server until `nats stream report` lists every replica as current)", err)
 	case errors.Is(err, kvstore.ErrNoRoom):
 		return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size, --control-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
 	default:
