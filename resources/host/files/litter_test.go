@@ -71,7 +71,7 @@ func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 	}
 
 	begin(t, h, files.RunOptions{})
-	if found := temporaries(t, dir); len(found) != len(foreign)+2 {
+	if found := temporaries(t, dir); len(found) != len(foreign)+1 {
 		t.Errorf("the next run left %q", found)
 	}
 	end(t, h)
