@@ -98,24 +98,29 @@ func run(t *testing.T, f *follower) {
 	})
 }
 
-// text returns the content of a path.
-func (s *served) text(path string) string {
+// text returns the content of a path. It asks again after a gateway timeout.
+func (s *served) text(path string) (text string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+strings.TrimPrefix(path, "/"), nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		s.t.Fatalf("%s: %s %.300s %v", path, response.Status, body, err)
-	}
+	kvtest.Eventually(s.t, path, func() (bool, string) {
+		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+strings.TrimPrefix(path, "/"), nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		text = string(body)
+		// The answer of a busy server is "try again".
+		if err != nil || response.StatusCode != http.StatusOK && response.StatusCode != http.StatusGatewayTimeout {
+			s.t.Fatalf("%s: %s %.300s %v", path, response.Status, body, err)
+		}
+		return response.StatusCode == http.StatusOK, text
+	})
 
-	return string(body)
+	return text
 }
 
 // get reads a document of the API.
