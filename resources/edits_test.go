@@ -6,16 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
-	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// reconcile resolves a manifest, in which DIR is a directory, and runs it. It returns one line for each resource.
+// reconcile resolves and runs a manifest. DIR in the text means dir. It returns one line for each resource.
 func reconcile(t *testing.T, dir, text string, noop bool) string {
 	t.Helper()
 	user, group := hosttest.Owner(t)
@@ -28,28 +24,8 @@ func reconcile(t *testing.T, dir, text string, noop bool) string {
 	if err != nil {
 		return strings.ReplaceAll(err.Error(), dir, "DIR")
 	}
-	graph, err := plan.Build(resolved.Resources, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	_, err = engine.Reconcile(t.Context(), graph, engine.ReconcileOptions{Options: engine.Options{
-		Env: resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), Scope: resource.Scope{Noop: noop, Dir: dir}},
-		OnTransaction: func(tx *model.Transaction) {
-			line := tx.Ref().String() + " " + string(tx.Outcome())
-			for _, word := range append([]string{tx.NoopMessage}, append(tx.Errors, tx.SkipReason)...) {
-				if word != "" {
-					line += ": " + word
-				}
-			}
-			out.WriteString(strings.ReplaceAll(line, dir, "DIR") + "\n")
-		},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 
-	return out.String()
+	return reconcileAll(t, dir, resolved.Resources, noop)
 }
 
 // TestPartsOfAFile runs parts of all types of one file, with a file resource and a command that follow.

@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,12 @@ func run(t *testing.T, dir string, noop bool) string {
 	add("file", owned("app", typetest.Properties{"ensure": "directory", "mode": "0755"}))
 	add("file", typetest.Properties{"name": dir + "/old", "ensure": "absent"})
 	add("file", typetest.Properties{"name": dir + "/old/conf", "ensure": "absent"})
+	return reconcileAll(t, dir, all, noop)
+}
+
+// reconcileAll runs resources. It returns one line for each, with DIR for the directory.
+func reconcileAll(t *testing.T, dir string, all []*resource.Resource, noop bool) string {
+	t.Helper()
 	graph, err := plan.Build(all, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +60,7 @@ func run(t *testing.T, dir string, noop bool) string {
 		Env: resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), Scope: resource.Scope{Noop: noop, Dir: dir}},
 		OnTransaction: func(tx *model.Transaction) {
 			line := tx.Ref().String() + " " + string(tx.Outcome())
-			for _, word := range append([]string{tx.NoopMessage}, tx.Errors...) {
+			for _, word := range append([]string{cmp.Or(tx.NoopMessage, tx.SkipReason)}, tx.Errors...) {
 				if word != "" {
 					line += ": " + word
 				}

@@ -103,12 +103,6 @@ func (s *BlockSpec) Validate() model.Problems {
 
 // Warnings returns properties without effect.
 func (s *BlockSpec) Warnings() model.Problems {
-	var out model.Problems
-	if !s.isAbsent() {
-		s.warnWhere(&out)
-		s.warnMode(&out)
-		return out
-	}
 	more := s.set()
 	if s.Content != nil {
 		more = append(more, "content")
@@ -116,9 +110,11 @@ func (s *BlockSpec) Warnings() model.Problems {
 	if s.Order != nil {
 		more = append(more, "order")
 	}
-	s.warnAbsent(&out, more...)
+	if s.isAbsent() {
+		return s.warnings(s.Ensure, more...)
+	}
 
-	return out
+	return append(s.warnWhere(), s.warnings(s.Ensure)...)
 }
 
 // extent is the lines of a block: the first mark, and the line after the second.

@@ -171,16 +171,9 @@ func FuzzBlock(f *testing.F) {
 		if absent {
 			spec.Ensure = "absent"
 		}
-		if len(spec.Validate()) > 0 {
+		got, valid := editTwice(t, spec, text)
+		if !valid {
 			return
-		}
-		got := spec.Edit(text, nil)
-		if got.Err != nil {
-			return
-		}
-		again := spec.Edit(parse(t, got.After.String()), nil)
-		if again.Err != nil || again.Change.Message != "" {
-			t.Fatalf("once more: %q, %v", again.Change.Message, again.Err)
 		}
 		others := func(all []string) []string {
 			begin, end := slices.Index(all, "# BEGIN muster n"), slices.Index(all, "# END muster n")

@@ -8,8 +8,8 @@ import (
 )
 
 // combine applies parts to a text in their order, and returns the text and an edit for each part. A part that
-// fails changes nothing. Parts that would change the result again fail: the next run would undo what this one
-// does. beside are all parts of the file.
+// fails changes nothing. Parts that would change the result again fail, because each run would undo the
+// last one. beside are all parts of the file.
 func combine(parts []Part, before Text, beside []Part) (after Text, edits []Edit) {
 	edits = make([]Edit, len(parts))
 	unsettled := make([]error, len(parts))
@@ -86,7 +86,7 @@ func findUnsettled(parts []Part, after Text, beside []Part, edits []Edit, unsett
 	return len(found) > 0
 }
 
-var errEndless = errors.New("it would change its own result in each run: make `match` match only what is not changed yet")
+var errEndless = errors.New("it would change its own result in each run: make `match` match only unchanged lines")
 
 // undone returns the error of a part that changes the result of all parts.
 func undone(parts []Part, i int, found []int) error {

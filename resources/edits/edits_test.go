@@ -42,6 +42,23 @@ func partOf(t testing.TB, typ *resource.Type, p properties) edits.Part {
 	return r.Spec.(edits.Part)
 }
 
+// editTwice returns the edit of a valid part, and fails if a second edit would change the result again.
+func editTwice(t *testing.T, p edits.Part, text edits.Text) (got edits.Edit, valid bool) {
+	t.Helper()
+	if len(p.Validate()) > 0 {
+		return got, false
+	}
+	if got = p.Edit(text, nil); got.Err != nil {
+		return got, false
+	}
+	again := p.Edit(parse(t, got.After.String()), nil)
+	if again.Err != nil || again.Change.Message != "" {
+		t.Fatalf("%q became %q, and once more: %q, %v, %q", text, got.After, again.Change.Message, again.Err, again.After)
+	}
+
+	return got, true
+}
+
 func parse(t testing.TB, content string) edits.Text {
 	t.Helper()
 	text, err := edits.Parse(content)

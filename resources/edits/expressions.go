@@ -112,7 +112,7 @@ func groupOf(re *regexp.Regexp, group string) int {
 	return re.SubexpIndex(group)
 }
 
-// fill replaces the groups of a template with those of a match in a text.
+// fill inserts the groups of a match in a text into a template.
 func fill(re *regexp.Regexp, pieces []piece, text string) string {
 	match := re.FindStringSubmatch(text)
 	var b strings.Builder

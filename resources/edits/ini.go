@@ -11,7 +11,7 @@ import (
 
 const blanks = " \t"
 
-// grammar tells which lines of a file are options.
+// grammar finds the options in the lines of a file.
 type grammar struct {
 	// separator is = or :, or empty for keyvalue, where blanks and = separate.
 	separator string
@@ -36,8 +36,8 @@ func (s *SettingSpec) defaultSeparator() string {
 	return "="
 }
 
-// grammar returns the grammar of a file whose options have a separator.
-func (s *SettingSpec) grammar(separator string) grammar {
+// grammarWith returns the grammar for a separator.
+func (s *SettingSpec) grammarWith(separator string) grammar {
 	g := grammar{separator: strings.Trim(separator, blanks), sections: s.format() == formatINI}
 	if !g.sections && g.separator == "=" {
 		g.separator = ""
@@ -50,7 +50,7 @@ func (s *SettingSpec) grammar(separator string) grammar {
 // file have one.
 func (s *SettingSpec) grammarOf(t Text) grammar {
 	if s.Separator != "" || s.format() != formatINI {
-		return s.grammar(cmp.Or(s.Separator, s.defaultSeparator()))
+		return s.grammarWith(cmp.Or(s.Separator, s.defaultSeparator()))
 	}
 	colons := 0
 	for i := range t.lines {
@@ -67,10 +67,10 @@ func (s *SettingSpec) grammarOf(t Text) grammar {
 		}
 	}
 	if colons > 0 {
-		return s.grammar(":")
+		return s.grammarWith(":")
 	}
 
-	return s.grammar("=")
+	return s.grammarWith("=")
 }
 
 func isBlank(text string) bool { return strings.Trim(text, blanks) == "" }
@@ -200,7 +200,16 @@ func (g grammar) continues(text string) bool {
 	return !is && !strings.Contains(text, g.separator)
 }
 
-// section returns the lines of a section without its header, and whether it is there. Its end is before the
+// lineEdit applies a setting to a file of lines.
+type lineEdit struct {
+	*SettingSpec
+	grammar grammar
+	before  Text
+	// want are the wanted values.
+	want []string
+}
+
+// section returns the lines of a section without its header, and whether the section exists. It ends before the
 // blank lines and the comment of the next section.
 func (s *SettingSpec) section(t Text) (body extent, found bool, err error) {
 	header := -1
@@ -220,7 +229,7 @@ func (s *SettingSpec) section(t Text) (body extent, found bool, err error) {
 		case s.Section != "" && name == s.Section:
 			header, body.begin, found = i, i+1, true
 		case found && body.end < 0:
-			body.end = s.endBefore(t, body.begin, i)
+			body.end = endBefore(t, body.begin, i)
 		}
 	}
 	if body.end < 0 {
@@ -234,7 +243,7 @@ func (s *SettingSpec) section(t Text) (body extent, found bool, err error) {
 }
 
 // endBefore returns the end of a section before the header of the next one.
-func (s *SettingSpec) endBefore(t Text, begin, header int) int {
+func endBefore(t Text, begin, header int) int {
 	end := header
 	for end > begin && isComment(t.at(end-1)) {
 		end--
@@ -251,28 +260,28 @@ func (s *SettingSpec) endBefore(t Text, begin, header int) int {
 
 // editLines applies the setting to a file of lines.
 func (s *SettingSpec) editLines(before Text) Edit {
-	g := s.grammarOf(before)
 	body, found, err := s.section(before)
 	if err != nil {
 		return Edit{Err: err}
 	}
+	e := lineEdit{SettingSpec: s, grammar: s.grammarOf(before), before: before}
 	if s.Key.IsZero() {
-		return s.removeSection(before, body, found)
+		return e.removeSection(body, found)
 	}
 	key := s.keys()[0]
 	var all []occurrence
 	if found {
-		all = g.occurrences(before, body)
+		all = e.grammar.occurrences(before, body)
 	}
 	mine := slices.DeleteFunc(slices.Clone(all), func(o occurrence) bool { return o.key != key })
 	edit := Edit{After: before, Present: len(mine) > 0}
 	for _, o := range mine {
 		edit.Lines = append(edit.Lines, int(before.lines[o.begin].number))
 	}
-	want, _ := s.Value.texts()
+	e.want, _ = s.Value.texts()
 	switch {
 	case s.isAbsent():
-		return s.removeKey(edit, mine)
+		return e.removeKey(edit, mine)
 	case !s.isComplete():
 		return edit
 	case len(mine) > 1 && s.Value.isScalar():
@@ -283,15 +292,15 @@ func (s *SettingSpec) editLines(before Text) Edit {
 		edit.Err = fmt.Errorf("%s is on %s: give a list of values, or use a `line`", key, before.name(at))
 		return edit
 	case !found:
-		return s.addSection(before, g, want)
+		return e.addSection()
 	case len(mine) == 0:
-		return s.addKey(before, g, body, all, want)
+		return e.addKey(body, all)
 	}
 
-	return s.changeKey(edit, g, mine, want)
+	return e.changeKey(edit, mine)
 }
 
-func (s *SettingSpec) removeKey(edit Edit, mine []occurrence) Edit {
+func (e lineEdit) removeKey(edit Edit, mine []occurrence) Edit {
 	if len(mine) == 0 {
 		return edit
 	}
@@ -302,7 +311,7 @@ func (s *SettingSpec) removeKey(edit Edit, mine []occurrence) Edit {
 		}
 	}
 	edit.After = edit.After.removeEach(lines)
-	edit.Change = model.Change{Action: actionEdit, Property: "value", Message: "Would have removed " + s.keyName() + s.in(" from "), From: mine[0].value}
+	edit.Change = model.Change{Action: actionEdit, Property: "value", Message: "Would have removed " + e.keyName() + e.in(" from "), From: mine[0].value}
 
 	return edit
 }
@@ -317,8 +326,9 @@ func (s *SettingSpec) in(preposition string) string {
 }
 
 // removeSection removes a section with its header and the blank lines after it, or before it if it is the last.
-func (s *SettingSpec) removeSection(before Text, body extent, found bool) Edit {
-	if !found || !s.isAbsent() {
+func (e lineEdit) removeSection(body extent, found bool) Edit {
+	before := e.before
+	if !found || !e.isAbsent() {
 		return Edit{After: before, Present: found}
 	}
 	begin, end := body.begin-1, body.end
@@ -331,13 +341,13 @@ func (s *SettingSpec) removeSection(before Text, body extent, found bool) Edit {
 
 	return Edit{
 		After: before.remove(begin, end), Present: true, Lines: before.numbers([]int{body.begin - 1}),
-		Change: model.Change{Action: actionEdit, Property: "section", Message: "Would have removed [" + s.Section + "]", From: s.Section},
+		Change: model.Change{Action: actionEdit, Property: "section", Message: "Would have removed [" + e.Section + "]", From: e.Section},
 	}
 }
 
 // changeKey replaces the values that differ, removes surplus lines of the key and adds missing ones.
-func (s *SettingSpec) changeKey(edit Edit, g grammar, mine []occurrence, want []string) Edit {
-	before := edit.After
+func (e lineEdit) changeKey(edit Edit, mine []occurrence) Edit {
+	before, want := e.before, e.want
 	var current []string
 	for _, o := range mine {
 		current = append(current, o.full(before))
@@ -353,7 +363,7 @@ func (s *SettingSpec) changeKey(edit Edit, g grammar, mine []occurrence, want []
 			if current[n] == want[n] {
 				continue
 			}
-			after.lines[o.begin] = after.lines[o.begin].with(o.replaced(want[n], s.separatorFor(g, mine)))
+			after.lines[o.begin] = after.lines[o.begin].with(o.replaced(want[n], e.separatorFor(mine)))
 		}
 		for i := from; i < o.end; i++ {
 			surplus = append(surplus, i)
@@ -363,13 +373,13 @@ func (s *SettingSpec) changeKey(edit Edit, g grammar, mine []occurrence, want []
 		last := mine[len(mine)-1]
 		var texts []string
 		for _, value := range want[len(mine):] {
-			texts = append(texts, last.replaced(value, s.separatorFor(g, mine)))
+			texts = append(texts, last.replaced(value, e.separatorFor(mine)))
 		}
 		after = after.insert(last.end, texts...)
 	}
 	from, to := strings.Join(current, ", "), strings.Join(want, ", ")
 	edit.After, edit.Present = after.removeEach(surplus), false
-	edit.Change = model.Change{Action: actionEdit, Property: "value", Message: s.changed(from, to), From: from, To: to}
+	edit.Change = model.Change{Action: actionEdit, Property: "value", Message: e.changed(from, to), From: from, To: to}
 
 	return edit
 }
@@ -384,14 +394,15 @@ func (o option) replaced(value, separator string) string {
 }
 
 // addKey adds the key below a commented-out line of it, or at the end of the section.
-func (s *SettingSpec) addKey(before Text, g grammar, body extent, beside []occurrence, want []string) Edit {
+func (e lineEdit) addKey(body extent, beside []occurrence) Edit {
+	before := e.before
 	at, indent := body.end, ""
 	if len(beside) > 0 {
 		last := beside[len(beside)-1]
 		indent = last.head[:leading(last.head)]
 	}
 	for i := body.begin; i < body.end; i++ {
-		if s.isCommentedOut(g, before.at(i)) {
+		if e.isCommentedOut(before.at(i)) {
 			at = i + 1
 		}
 	}
@@ -399,48 +410,49 @@ func (s *SettingSpec) addKey(before Text, g grammar, body extent, beside []occur
 		return Edit{Err: fmt.Errorf("%s ends with a backslash, which would make the new key part of it", before.name([]int{at - 1}))}
 	}
 
-	return s.added(before.insert(at, s.texts(g, before, indent, want)...), want, "Would have added "+s.keyName()+s.in(" to "))
+	return e.added(before.insert(at, e.texts(indent)...), "Would have added "+e.keyName()+e.in(" to "))
 }
 
 // isCommentedOut reports whether a line is the key, commented out.
-func (s *SettingSpec) isCommentedOut(g grammar, text string) bool {
+func (e lineEdit) isCommentedOut(text string) bool {
 	if !isComment(text) {
 		return false
 	}
-	o, is := g.option(strings.TrimLeft(strings.TrimLeft(text, blanks)[1:], blanks))
+	o, is := e.grammar.option(strings.TrimLeft(strings.TrimLeft(text, blanks)[1:], blanks))
 
-	return is && o.separator != "" && o.key == s.keys()[0]
+	return is && o.separator != "" && o.key == e.keys()[0]
 }
 
 // addSection adds the section with the key at the end.
-func (s *SettingSpec) addSection(before Text, g grammar, want []string) Edit {
-	texts := append([]string{"[" + s.Section + "]"}, s.texts(g, before, "", want)...)
+func (e lineEdit) addSection() Edit {
+	before := e.before
+	texts := append([]string{"[" + e.Section + "]"}, e.texts("")...)
 	if n := len(before.lines); n > 0 && !isBlank(before.at(n-1)) {
 		texts = append([]string{""}, texts...)
 	}
 
-	return s.added(before.insert(len(before.lines), texts...), want, "Would have added ["+s.Section+"] with "+s.keyName())
+	return e.added(before.insert(len(before.lines), texts...), "Would have added ["+e.Section+"] with "+e.keyName())
 }
 
-func (s *SettingSpec) added(after Text, want []string, message string) Edit {
-	return Edit{After: after, Change: model.Change{Action: actionEdit, Property: "value", Message: message, To: strings.Join(want, ", ")}}
+func (e lineEdit) added(after Text, message string) Edit {
+	return Edit{After: after, Change: model.Change{Action: actionEdit, Property: "value", Message: message, To: strings.Join(e.want, ", ")}}
 }
 
-// texts returns the lines of the key for values.
-func (s *SettingSpec) texts(g grammar, t Text, indent string, values []string) []string {
-	separator := s.separatorFor(g, g.occurrences(t, extent{0, len(t.lines)}))
-	out := make([]string, len(values))
-	for i, value := range values {
-		out[i] = indent + s.keys()[0] + separator + value
+// texts returns the new lines of the key.
+func (e lineEdit) texts(indent string) []string {
+	separator := e.separatorFor(e.grammar.occurrences(e.before, extent{0, len(e.before.lines)}))
+	out := make([]string, len(e.want))
+	for i, value := range e.want {
+		out[i] = indent + e.keys()[0] + separator + value
 	}
 
 	return out
 }
 
-// separatorFor returns the separator of a new key: the property, or that of most keys.
-func (s *SettingSpec) separatorFor(g grammar, beside []occurrence) string {
-	if s.Separator != "" {
-		return s.Separator
+// separatorFor returns the separator of a new key: the property, or the most frequent separator.
+func (e lineEdit) separatorFor(beside []occurrence) string {
+	if e.Separator != "" {
+		return e.Separator
 	}
 	best, counts := "", map[string]int{}
 	for _, o := range beside {
@@ -451,9 +463,9 @@ func (s *SettingSpec) separatorFor(g grammar, beside []occurrence) string {
 			best = o.separator
 		}
 	}
-	if best == "" && g.separator == ":" {
+	if best == "" && e.grammar.separator == ":" {
 		return ": "
 	}
 
-	return cmp.Or(best, s.defaultSeparator())
+	return cmp.Or(best, e.defaultSeparator())
 }

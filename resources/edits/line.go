@@ -104,12 +104,6 @@ func (s *LineSpec) validateMatch(out *model.Problems, re *regexp.Regexp) {
 
 // Warnings returns properties without effect.
 func (s *LineSpec) Warnings() model.Problems {
-	var out model.Problems
-	if !s.isAbsent() {
-		s.warnWhere(&out)
-		s.warnMode(&out)
-		return out
-	}
 	more := s.set()
 	if s.Add != nil {
 		more = append(more, "add")
@@ -117,9 +111,11 @@ func (s *LineSpec) Warnings() model.Problems {
 	if s.Expand {
 		more = append(more, "expand")
 	}
-	s.warnAbsent(&out, more...)
+	if s.isAbsent() {
+		return s.warnings(s.Ensure, more...)
+	}
 
-	return out
+	return append(s.warnWhere(), s.warnings(s.Ensure)...)
 }
 
 // adds reports whether the line is added if no line matches.

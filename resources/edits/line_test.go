@@ -175,16 +175,9 @@ func FuzzLine(f *testing.F) {
 		if absent {
 			spec.Ensure = "absent"
 		}
-		if len(spec.Validate()) > 0 {
+		got, valid := editTwice(t, spec, text)
+		if !valid {
 			return
-		}
-		got := spec.Edit(text, nil)
-		if got.Err != nil {
-			return
-		}
-		again := spec.Edit(parse(t, got.After.String()), nil)
-		if again.Err != nil || again.Change.Message != "" {
-			t.Fatalf("once more: %q, %v", again.Change.Message, again.Err)
 		}
 		before, rest := lines(content), lines(got.After.String())
 		if got.Change.Message == "" && !slices.Equal(before, rest) {

@@ -116,11 +116,14 @@ func (c *Creation) attributes(yield func(property, value string) bool) {
 	_ = yield("owner", c.Owner) && yield("group", c.Group) && yield("mode", c.Mode)
 }
 
-// warnMode reports a mode that is probably decimal.
-func (c *Creation) warnMode(out *model.Problems) { resource.WarnDecimalMode(out, "", c.Mode) }
-
-// warnAbsent reports properties that have no effect with ensure: absent.
-func (c *Creation) warnAbsent(out *model.Problems, more ...string) {
+// warnings returns the warnings of a part: a mode that is probably decimal or, with ensure: absent, the properties
+// without effect. ofPresent are the set properties of its type.
+func (c *Creation) warnings(ensure string, ofPresent ...string) (out model.Problems) {
+	more := ofPresent
+	if ensure != model.EnsureAbsent {
+		resource.WarnDecimalMode(&out, "", c.Mode)
+		return out
+	}
 	if c.Create {
 		more = append(more, "create")
 	}
@@ -132,6 +135,8 @@ func (c *Creation) warnAbsent(out *model.Problems, more ...string) {
 	for _, property := range more {
 		out.Property(property, "remove it, or use ensure: present", "`%s` has no effect with ensure: absent", property)
 	}
+
+	return out
 }
 
 // Where is where new lines go.
@@ -160,13 +165,15 @@ func (w *Where) validateWhere(out *model.Problems) {
 }
 
 // warnWhere reports words that Ansible uses for the start and the end.
-func (w *Where) warnWhere(out *model.Problems) {
+func (w *Where) warnWhere() (out model.Problems) {
 	if w.After == "EOF" {
 		out.Property("after", "remove it: new lines go to the end", "`after: EOF` looks for a line with EOF")
 	}
 	if w.Before == "BOF" {
 		out.Property("before", "write at: start", "`before: BOF` looks for a line with BOF")
 	}
+
+	return out
 }
 
 func (w *Where) properties(yield func(property, value string) bool) {

@@ -80,8 +80,8 @@ func missing(path string) error {
 	}
 }
 
-// attributes returns the attributes for a write: those of the file, or of a new one. What a write could not keep
-// is an error.
+// attributes returns the attributes of the existing or new file for a write. It returns an error if a write would
+// lose an attribute.
 func (s source) attributes(ctx context.Context, h *host.Host) (files.Attrs, error) {
 	if s.creator != nil {
 		c := s.creator.creation()

@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/resources/edits"
 )
 
-// configurations are files as programs install them, with a key that is in them and one that is not.
+// configurations are files as programs install them. Each has a key that the file contains and a key that it lacks.
 func configurations() map[string]struct {
 	content    string
 	properties properties

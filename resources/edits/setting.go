@@ -18,7 +18,7 @@ type SettingSpec struct {
 	Section   string `json:"section,omitempty" filled:"true" jsonschema_description:"Section of an ini file; default: the lines before the first section"`
 	Key       Value  `json:"key,omitzero" jsonschema_description:"The option; in JSON also a list, the path to a nested one; required except for the absence of a section"`
 	Value     Value  `json:"value,omitzero" sensitive:"true" jsonschema_description:"The value, or a list: then the key occurs once for each value, in this order; in JSON any value; required except with absent"`
-	Separator string `json:"separator,omitempty" filled:"true" jsonschema_description:"Text between a new key and its value; default: that of most keys of the file, else ' = ' in ini and '=' in keyvalue"`
+	Separator string `json:"separator,omitempty" filled:"true" jsonschema_description:"Text between a new key and its value; default: as most keys of the file, else ' = ' in ini and '=' in keyvalue"`
 	Creation
 }
 
@@ -137,7 +137,7 @@ func (s *SettingSpec) validateKey(out *model.Problems, key string) {
 	if s.format() == formatINI && s.Separator == "" && strings.Contains(key, ":") {
 		out.Property("separator", "write separator: '=' or separator: ':'", "the key %q has a colon, which may be a separator", key)
 	}
-	g := s.grammar(cmp.Or(s.Separator, s.defaultSeparator()))
+	g := s.grammarWith(cmp.Or(s.Separator, s.defaultSeparator()))
 	if option, is := g.option(key + cmp.Or(s.Separator, s.defaultSeparator()) + "x"); !is || option.key != key || strings.ContainsAny(key, "\n\r\x00") {
 		out.Property("key", "write it as it is in the file, without blanks around it", "invalid key %q", key)
 	}
@@ -165,11 +165,6 @@ func (s *SettingSpec) validateValue(out *model.Problems) {
 
 // Warnings returns properties without effect.
 func (s *SettingSpec) Warnings() model.Problems {
-	var out model.Problems
-	if !s.isAbsent() {
-		s.warnMode(&out)
-		return out
-	}
 	var more []string
 	if !s.Value.IsZero() {
 		more = append(more, "value")
@@ -177,9 +172,8 @@ func (s *SettingSpec) Warnings() model.Problems {
 	if s.Separator != "" && s.format() != formatJSON {
 		more = append(more, "separator")
 	}
-	s.warnAbsent(&out, more...)
 
-	return out
+	return s.warnings(s.Ensure, more...)
 }
 
 // Edit applies the setting to a text.
