@@ -16,7 +16,7 @@ type declaration struct {
 	Type       *resource.Type
 	pos        model.Position
 	properties document.Value
-	// each is the list or mapping for whose elements it is repeated; nil for none.
+	// each is the list or mapping of a loop; nil for no loop.
 	each  *document.Value
 	group []declaration
 }
@@ -65,7 +65,7 @@ func (b *blocks) Read(items []document.Value) {
 	}
 }
 
-// group reads an entry with resources of its own, and with each or control for all of them.
+// group reads an entry that contains resources, with their common each and control.
 func (b *blocks) group(item, list document.Value) {
 	d := declaration{pos: item.Pos, properties: document.Value{Kind: document.Map, Pos: item.Pos}}
 	for _, e := range item.Entries {

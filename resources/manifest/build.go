@@ -60,7 +60,7 @@ func (b *build) add(ctx context.Context, d declaration) {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	if b.scope.element != nil {
-		b.countBytes(properties)
+		b.session.common.loops.count(properties)
 	}
 	name, sure := name(&r, properties)
 	at := len(b.links)

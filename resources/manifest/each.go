@@ -75,18 +75,18 @@ func (sc *scope) setElement(e *element) {
 	}
 }
 
-// use returns the use of the expressions of the scope.
-func (sc *scope) use() use {
-	if sc.element == nil {
+// use returns the use of expressions that see the element.
+func (e *element) use() use {
+	if e == nil {
 		return anywhere
 	}
 
 	return ofElement
 }
 
-// isUnknown reports whether a program uses data with problems, or an unknown element.
-func (sc *scope) isUnknown(p *expression.Program) bool {
-	return sc.broken && p.UsesData() || sc.element != nil && sc.element.isUnknown && p.Names[expression.NameEach]
+// isMissing reports whether a program uses an unknown element.
+func (e *element) isMissing(p *expression.Program) bool {
+	return e != nil && e.isUnknown && p.Names[expression.NameEach]
 }
 
 // declareAll adds the resources of declarations, once for each element of each.
@@ -104,7 +104,11 @@ func (b *build) declareAll(ctx context.Context, all []declaration) {
 			continue
 		}
 		for _, e := range elements {
-			if context.Cause(ctx) != nil || e != nil && !b.mayRepeat(d) {
+			if context.Cause(ctx) != nil {
+				return
+			}
+			if loops := &b.session.common.loops; e != nil && !loops.allows() {
+				b.found.add(nil, loops.report(d.pos))
 				return
 			}
 			b.scope.setElement(e)
@@ -118,32 +122,41 @@ func (b *build) declareAll(ctx context.Context, all []declaration) {
 	}
 }
 
-// mayRepeat counts a resource or group of an element. It reports too many, or too large resources, once.
-func (b *build) mayRepeat(d declaration) bool {
-	common := b.session.common
-	common.repeated++
-	isOver := common.repeated > maxRepeated || common.bytes > maxBytesOfEach
-	if isOver && !common.isOver {
-		common.isOver = true
-		b.noting(nil, func() {
-			b.problems.Add(d.pos, "split the manifest", "the loops of a manifest give at most %d resources, with %d MiB of properties", maxRepeated, maxBytesOfEach>>20)
-		})
-	}
-
-	return !isOver
+// loopLimit counts what all loops of a manifest and of its children give.
+type loopLimit struct {
+	resources, bytes int
+	// isReported is set after the problem of the limit.
+	isReported bool
 }
 
-// countBytes counts the properties of a resource of an element.
-func (b *build) countBytes(v document.Value) {
+// allows counts a resource or group, and reports whether the limit allows it.
+func (l *loopLimit) allows() bool {
+	l.resources++
+
+	return l.resources <= maxRepeated && l.bytes <= maxBytesOfEach
+}
+
+// count counts the properties of a resource.
+func (l *loopLimit) count(v document.Value) {
 	const overhead = 64
-	b.session.common.bytes += overhead + len(v.Text)
+	l.bytes += overhead + len(v.Text)
 	for _, item := range v.Items {
-		b.countBytes(item)
+		l.count(item)
 	}
 	for _, e := range v.Entries {
-		b.session.common.bytes += len(e.Key)
-		b.countBytes(e.Value)
+		l.bytes += len(e.Key)
+		l.count(e.Value)
 	}
+}
+
+// report returns the problem of the limit at the first call.
+func (l *loopLimit) report(pos model.Position) (out model.Problems) {
+	if !l.isReported {
+		l.isReported = true
+		out.Add(pos, "split the manifest", "the loops of a manifest give at most %d resources, with %d MiB of properties", maxRepeated, maxBytesOfEach>>20)
+	}
+
+	return out
 }
 
 // addGroup adds the resources of a group. Its control excludes all of them, before their names are resolved.
@@ -226,7 +239,7 @@ func (sc *scope) tookSecret(v document.Value) bool {
 		return false
 	}
 
-	return sc.used || sc.uses(sc.Program(parts[0].Expr, sc.use()).Node())
+	return sc.used || sc.uses(sc.Program(parts[0].Expr, sc.element.use()).Node())
 }
 
 // chain returns the value of a text that is only a path below Data or each, with its secrets marked: unlike the
@@ -236,7 +249,7 @@ func (sc *scope) chain(v document.Value) (value any, is bool) {
 	if v.Kind != document.String || !ok || len(parts) != 1 || !parts[0].IsExpr || sc.broken {
 		return nil, false
 	}
-	p := sc.Program(parts[0].Expr, sc.use())
+	p := sc.Program(parts[0].Expr, sc.element.use())
 	if p.Message != "" {
 		return nil, false
 	}
@@ -275,17 +288,22 @@ func (b *build) noting(e *element, add func()) {
 	before := b.problems
 	b.problems = nil
 	add()
-	for _, p := range b.problems {
-		text := problemText{p.Pos, p.Message, p.Hint}
-		if b.found.labels == nil {
-			b.found.labels = map[problemText][]string{}
-		}
-		if _, again := b.found.labels[text]; !again {
-			b.found.all = append(b.found.all, p)
-		}
-		b.found.labels[text] = append(b.found.labels[text], e.label())
-	}
+	b.found.add(e, b.problems)
 	b.problems = before
+}
+
+// add records problems of an element.
+func (f *elementProblems) add(e *element, problems model.Problems) {
+	for _, p := range problems {
+		text := problemText{p.Pos, p.Message, p.Hint}
+		if f.labels == nil {
+			f.labels = map[problemText][]string{}
+		}
+		if _, again := f.labels[text]; !again {
+			f.all = append(f.all, p)
+		}
+		f.labels[text] = append(f.labels[text], e.label())
+	}
 }
 
 // problems returns each problem once, with its elements.

@@ -227,7 +227,7 @@ func TestEachProblems(t *testing.T) {
 	}
 }
 
-// TestEachOfAnotherNode checks a manifest whose elements only the node knows.
+// TestEachOfAnotherNode checks a manifest with elements that depend on the node.
 func TestEachOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	doc, err := manifest.Parse("m.yaml", []byte(loops(`

@@ -77,7 +77,7 @@ type knownFacts struct {
 	reported bool
 }
 
-// use is what an expression is for: it may have a name besides those of every expression.
+// use selects the additional names of an expression.
 type use string
 
 // The uses of expressions.
@@ -246,19 +246,6 @@ func (w *evaluator) distrusted() error {
 		if reason := w.untrusted.Load(); reason != nil {
 			return *reason
 		}
-	}
-
-	return nil
-}
-
-// checkText refuses to evaluate a text that may contain parts of a file that others may change: the
-// document has read such a file, and the text is not a literal in the expression.
-func (sc *scope) checkText(text string) error {
-	if sc.program.HasLiteral(text) {
-		return nil
-	}
-	if reason := sc.distrusted(); reason != nil {
-		return fmt.Errorf("the text may have parts of a file that readFile returned: %w", reason)
 	}
 
 	return nil

@@ -72,7 +72,7 @@ var callsTemplate = regexp.MustCompile(`\b(jet|template)\(`)
 // list renders the list and reports its problems. For another node, missing values are not a
 // problem.
 func (b *build) list(ctx context.Context, seen *scope, path document.Value) (list document.Value, m marks, ok bool) {
-	text, use, err := seen.jetFile(ctx, path.Text)
+	text, use, err := newTemplates(seen).jetFile(ctx, path.Text)
 	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.printed, use: use}
 	if err == nil {
 		list, err = readList(path.Text, text, b.session.opts.MaxBytes)

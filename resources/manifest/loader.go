@@ -208,10 +208,7 @@ type shared struct {
 	// highest numbers of each name.
 	including map[inclusionKey][]*resource.Resource
 	instances map[model.Ref]int
-	// repeated counts the resources and groups of the elements of each, and bytes their properties. isOver is set
-	// after the problem of their limits.
-	repeated, bytes int
-	isOver          bool
+	loops     loopLimit
 	// reads counts the included manifests. isFull is set after the problem of
 	// resource.MaxInclusions.
 	reads  int

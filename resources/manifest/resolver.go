@@ -271,12 +271,12 @@ func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.
 	if r.compileOnly {
 		compiled = s.compile // an expression that is not evaluated does not make the document dynamic
 	}
-	program := compiled(p.Expr, r.scope.use())
+	program := compiled(p.Expr, r.scope.element.use())
 	if program.Message != "" {
 		r.problems.Add(r.position(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
-	if r.compileOnly || r.scope.isUnknown(program) {
+	if r.compileOnly || r.scope.broken && program.UsesData() || r.scope.element.isMissing(program) {
 		return v, &failure{}
 	}
 	out, f := r.scope.value(ctx, program, v.Pos)
@@ -390,12 +390,12 @@ func (w *evaluator) compileCondition(text string) error {
 // problem.
 func (r *resolver) condition(ctx context.Context, name string, v document.Value) (yes, valid bool) {
 	s := r.scope.evaluator
-	p := s.Program(expression.Bare(v.Text), r.scope.use())
+	p := s.Program(expression.Bare(v.Text), r.scope.element.use())
 	if p.Message != "" {
 		r.problems.Add(v.Pos, p.Hint, "`%s` is not a valid expression: %s", name, p.Message)
 		return false, false
 	}
-	if r.scope.isUnknown(p) {
+	if r.scope.broken && p.UsesData() || r.scope.element.isMissing(p) {
 		return false, false
 	}
 	out, f := r.scope.value(ctx, p, v.Pos)

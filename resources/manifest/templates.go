@@ -52,10 +52,10 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 		}
 		return t.expressions(ctx, source)
 	case sc.doc.IsCCM():
-		if err := sc.checkText(text); err != nil {
+		if err := t.checkText(text); err != nil {
 			return nil, err
 		}
-		sc.warnOfFile(text)
+		t.warnOfFile(text)
 		return t.expressions(ctx, template.Template{Name: expression.NameTemplate, Text: text})
 	}
 	source, err := t.source(expression.NameTemplate, text, template.IsGo)
@@ -69,15 +69,28 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 }
 
 // warnOfFile warns about a text that names a file beside the manifest.
-func (sc *scope) warnOfFile(text string) {
+func (t *templates) warnOfFile(text string) {
 	const longest = 255
-	if sc.quiet || sc.forOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.dir == "" && !filepath.IsAbs(text) {
+	if t.quiet || t.forOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || t.dir == "" && !filepath.IsAbs(text) {
 		return
 	}
-	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(t.beside(text)); err == nil && info.Mode().IsRegular() {
 		hint := fmt.Sprintf("write `template(readFile('%s'))`, or rename the file to end in %s", text, extExpressions)
-		sc.warn("file "+text, fmt.Sprintf("`template('%s')` gives this text and does not read the file", text), hint)
+		t.warn("file "+text, fmt.Sprintf("`template('%s')` gives this text and does not read the file", text), hint)
 	}
+}
+
+// checkText refuses to evaluate a text that may contain parts of a file that others may change: the
+// document has read such a file, and the text is not a literal in the expression.
+func (t *templates) checkText(text string) error {
+	if t.program.HasLiteral(text) {
+		return nil
+	}
+	if reason := t.distrusted(); reason != nil {
+		return fmt.Errorf("the text may have parts of a file that readFile returned: %w", reason)
+	}
+
+	return nil
 }
 
 // jet implements the function jet: a text, or a file beside the manifest, with optional delimiters.
@@ -259,9 +272,8 @@ func (t *templates) functions() template.Names {
 
 // jetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
 // how the template uses secrets.
-func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use, error) {
-	t := newTemplates(sc)
-	t.judge.Strict, t.print = true, sc.printed.print
+func (t *templates) jetFile(ctx context.Context, path string) (string, template.Use, error) {
+	t.judge.Strict, t.print = true, t.printed.print
 	text, err := t.read(path, evaluated)
 	if err != nil {
 		return "", t.judge.Found, err
@@ -359,7 +371,7 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	program := t.Program(p.Expr, t.use())
+	program := t.Program(p.Expr, t.element.use())
 	if program.Message != "" {
 		return "", invalidPart(source, p.At, program.Advice(source.Text[p.At:], inner.evaluator.Data), "the expression is not valid: "+program.Message)
 	}
