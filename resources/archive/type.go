@@ -324,7 +324,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p HTTP, spec *Spec) (*
 	if spec.ExtractParent != "" {
 		state.want.target = targetObstacle(env, spec.ExtractParent)
 		if created, err := env.Host.Follow(spec.Creates); spec.Creates != "" && err == nil && created.Kind == files.File && state.want.target == nil {
-			if err := env.Host.MayReplace(spec.Creates); errors.Is(err, paths.ErrMounted) {
+			if err := files.MayReplace(spec.Creates); errors.Is(err, paths.ErrMounted) {
 				state.want.target = err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -15,7 +16,7 @@ func TestALinkIsNeverMissing(t *testing.T) {
 	t.Parallel()
 	dir, h := t.TempDir(), hosttest.New(t)
 	path := filepath.Join(dir, "current")
-	uid, gid, err := h.LinkOwner(path)
+	uid, gid, err := files.LinkOwner(path)
 	check(t, err)
 	check(t, h.Link(path, "release-0", uid, gid))
 	var over atomic.Bool

@@ -65,7 +65,7 @@ func (s *Spec) Warnings() model.Problems {
 	return out
 }
 
-// destination returns the absolute path to which the link leads.
+// destination returns the absolute path of the target.
 func (s *Spec) destination() string {
 	if filepath.IsAbs(s.Target) {
 		return filepath.Clean(s.Target)
@@ -77,7 +77,7 @@ func (s *Spec) destination() string {
 // State is the observed state of a link.
 type State struct {
 	model.CommonState
-	Kind   string `json:"kind,omitempty" jsonschema_description:"What is at the path: link, file, directory, or fifo, socket or device"`
+	Kind   string `json:"kind,omitempty" jsonschema_description:"Kind of the path: link, file, directory, or fifo, socket or device"`
 	Target string `json:"target,omitempty" jsonschema_description:"Where the link leads, as written"`
 	Owner  string `json:"owner,omitempty" jsonschema_description:"Owner of the link, name or numeric id"`
 	Group  string `json:"group,omitempty" jsonschema_description:"Group of the link, name or numeric id"`

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/link"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -118,7 +119,7 @@ func TestSystemExchangedLinks(t *testing.T) {
 func TestSystemMountPoint(t *testing.T) {
 	hosttest.NeedRoot(t)
 	dir := hosttest.MountTmpfs(t, "", 0)
-	uid, gid, err := hosttest.New(t).LinkOwner(dir)
+	uid, gid, err := files.LinkOwner(dir)
 	check(t, err)
 	if err := hosttest.New(t).Link(dir, "t", uid, gid); err == nil {
 		t.Error("replaced")

@@ -61,7 +61,7 @@ func (Type) Status(ctx context.Context, env resource.Env, _ Posix, spec *Spec) (
 	}
 	switch entry.Kind {
 	case files.Link:
-		state.Target, err = h.ReadLink(spec.Name)
+		state.Target, err = files.ReadLink(spec.Name)
 	case files.Directory:
 		state.isEmpty, err = files.IsEmpty(spec.Name)
 	}
@@ -80,8 +80,8 @@ func (Type) Status(ctx context.Context, env resource.Env, _ Posix, spec *Spec) (
 	return state, err
 }
 
-// resolveOwner sets the wanted owner and group: those of the properties, otherwise those of a link that stays, or of
-// a new link.
+// resolveOwner sets the wanted owner and group. Without the properties, a link with the target keeps its own, and
+// a new link gets the owner of LinkOwner.
 func resolveOwner(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
 	uid, gid, err := resource.ResolveAccounts(ctx, env.Host, cmp.Or(spec.Owner, "0"), cmp.Or(spec.Group, "0"))
 	if err != nil {
@@ -89,7 +89,7 @@ func resolveOwner(ctx context.Context, env resource.Env, spec *Spec, state *Stat
 	}
 	state.uid, state.gid = state.entry.UID, state.entry.GID
 	if state.Target != spec.Target && state.obstacle == nil {
-		if state.uid, state.gid, err = env.Host.LinkOwner(spec.Name); err != nil {
+		if state.uid, state.gid, err = files.LinkOwner(spec.Name); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func resolveOwner(ctx context.Context, env resource.Env, spec *Spec, state *Stat
 		state.gid = gid
 	}
 	if state.obstacle == nil {
-		state.obstacle = env.Host.MayLink(spec.Name, state.uid)
+		state.obstacle = files.MayLink(spec.Name, state.uid)
 		state.isUnsafe = errors.Is(state.obstacle, paths.ErrUnsafe)
 	}
 
@@ -162,7 +162,7 @@ func differences(spec *Spec, state *State) (out []model.Change) {
 	return out
 }
 
-// Apply makes or removes the link. It observes the path again, because its directory or what is there may be new.
+// Apply makes or removes the link. It observes the path again, because the path or its directory may be new.
 func (t Type) Apply(ctx context.Context, env resource.Env, p Posix, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	state, err := t.Status(ctx, env, p, spec)
 	if err == nil {

@@ -18,13 +18,13 @@ const (
 	// ClaimPart is a part of the content, ClaimWhole all of it.
 	ClaimPart
 	ClaimWhole
-	// ClaimLink is a link, which has no content, and ClaimAbsence that nothing is there.
+	// ClaimLink is a link, which has no content. ClaimAbsence is an absent path.
 	ClaimLink
 	ClaimAbsence
 )
 
-// Claim is what a resource manages at a path. Two resources must not claim the same part, a part and its
-// whole, or what cannot be at one path.
+// Claim is what a resource manages at a path. Two resources must not claim the same part, or a part and
+// its whole. A link and an absence exclude every other claim.
 type Claim struct {
 	Kind ClaimKind
 	Path string
@@ -124,7 +124,7 @@ func describe(a, b Claim) (what, hint string) {
 	return what, hint
 }
 
-// problem adds the problem of a resource that claims what another one claims.
+// problem reports a resource with a claim that another resource excludes.
 func (p PathClaims) problem(out *model.Problems, r *Resource) {
 	if other, what, hint := p.Conflict(r); other != nil {
 		out.Add(r.Pos, hint, "%s and %s, at %s, %s", r.Ref(), other.Ref(), other.Pos, what)

@@ -52,8 +52,8 @@ type Info struct {
 	NameHelp string
 	// Argument is the property that `muster ensure` accepts as an argument after the name; may be empty.
 	Argument string
-	// Family is the name that types share whose resources are observed and changed in the same calls. They have
-	// the same properties S, an interface, and the same states, providers and domains. Empty for a type alone.
+	// Family is the common name of types whose resources share the calls StatusAll and ApplyAll. These types have
+	// the same S, an interface, and the same states, providers and domains. It is empty for a single type.
 	Family string
 	// Abbreviation is a short name of the type at the command line; may be empty.
 	Abbreviation string
@@ -183,8 +183,8 @@ type Relater[S Spec] interface {
 	Relations(spec S) Relations
 }
 
-// Claimer returns what a resource manages of paths, so that no two resources undo the work of each other. It
-// is pure.
+// Claimer returns the paths that a resource manages, so that no two resources undo each other's work. It is
+// pure.
 type Claimer[S Spec] interface {
 	Claims(spec S) []Claim
 }

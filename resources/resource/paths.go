@@ -55,7 +55,7 @@ func MayReplace(h *host.Host, path string) error {
 		return err
 	}
 
-	return h.MayReplace(path)
+	return files.MayReplace(path)
 }
 
 // NoSource returns the error of a missing source: a PrerequisiteError that wraps fs.ErrNotExist.
@@ -121,8 +121,8 @@ func ResolveAccounts(ctx context.Context, h *host.Host, owner, group string) (ui
 	return uid, gid, nil
 }
 
-// RunAs returns the account of a command. Without a user it is the running user, and without a group the primary
-// group of the user. An unknown name is an error like that of ResolveAccounts.
+// RunAs returns the account of a command. The defaults are the running user and the primary group of the user. Its
+// errors are the errors of ResolveAccounts.
 func RunAs(ctx context.Context, h *host.Host, user, group string) (*command.Account, error) {
 	account, err := h.User(ctx, cmp.Or(user, strconv.Itoa(os.Geteuid())))
 	if err != nil {

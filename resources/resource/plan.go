@@ -37,7 +37,8 @@ type Plan struct {
 	// Paths lists the files that the changes write or remove. Types set it if their Relations do not
 	// name each file.
 	Paths []string
-	// Beside is what Apply needs to know of other resources, for the type itself.
+	// Beside passes facts about other resources of the call from Plan to ApplyAll. Only the type that sets it reads
+	// it.
 	Beside any
 	// Fails is the expected error of the changes. Noop reports it, and a run still makes the
 	// changes.

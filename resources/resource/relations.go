@@ -17,8 +17,8 @@ type Relations struct {
 	// earlier resource would provide or remove one of them, noop reports an unknown result. They do
 	// not order resources.
 	SkipIfExists []string
-	// SkipIfAbsent are things whose absence makes nothing due, such as the path in removes. Otherwise they are
-	// like SkipIfExists.
+	// SkipIfAbsent are things whose absence makes nothing due, such as the path in removes. They affect
+	// noop and order as SkipIfExists does.
 	SkipIfAbsent []string
 	// WaitsForDiskOnly means that a change runs no program and reaches no network.
 	WaitsForDiskOnly bool

@@ -89,11 +89,11 @@ func adaptVerify[S Spec, T State](t *Type, c Contract[S, T]) {
 	}
 }
 
-// IsBeside reports whether resources of both types are observed and changed in the same calls.
-func (t *Type) IsBeside(other *Type) bool { return t.CallName() == other.CallName() }
+// SharesCalls reports whether resources of both types share the calls StatusAll and ApplyAll.
+func (t *Type) SharesCalls(other *Type) bool { return t.FamilyName() == other.FamilyName() }
 
-// CallName is the name of the calls for many resources: the family, or the type.
-func (t *Type) CallName() string { return cmp.Or(t.Family, t.Name) }
+// FamilyName returns the family of the type, or its name.
+func (t *Type) FamilyName() string { return cmp.Or(t.Family, t.Name) }
 
 // Identify names the resource in its state. It returns no state with an error.
 func (t *Type) Identify(spec Spec, state State, err error) (State, error) {

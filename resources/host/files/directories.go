@@ -54,8 +54,8 @@ func (d *Disk) EnsureDirectory(path string) (shared bool, err error) {
 	return shared, err
 }
 
-// WithParents creates the missing directories above path like those of MakeDirectory, and calls f. If f fails, it
-// removes them again.
+// WithParents creates the missing directories above path, as MakeDirectory does, and calls f. If f fails, it
+// removes the new directories.
 func (d *Disk) WithParents(path string, f func() error) error {
 	return d.inParent(path, func(*paths.Dir, string) error { return f() })
 }
@@ -200,8 +200,8 @@ func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 
 // MayReplace returns paths.ErrMounted if path or anything below it is a mount point, so that
 // path can be neither replaced nor removed.
-func (d *Disk) MayReplace(path string) error {
-	at, err := changing(path, d.paths.Parent)
+func MayReplace(path string) error {
+	at, err := changing(path, new(paths.Resolver).Parent)
 	switch {
 	case errors.Is(err, ErrNoParent):
 		return nil

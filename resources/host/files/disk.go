@@ -87,8 +87,8 @@ func (k Kind) String() string {
 type Attrs struct {
 	UID, GID uint32
 	Mode     fs.FileMode // permission bits only
-	// Special are the setuid, setgid and sticky bits. A file has exactly these. A directory keeps other bits than
-	// Manages, which includes Special.
+	// Special are the setuid, setgid and sticky bits. A file gets exactly these bits. Manages is the mask of the
+	// special bits that a directory gets; it contains Special.
 	Special, Manages uint32
 }
 

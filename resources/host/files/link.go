@@ -12,8 +12,8 @@ import (
 )
 
 // ReadLink returns the target of the link at path, as written. Anything else at path is an error.
-func (d *Disk) ReadLink(path string) (string, error) {
-	at, err := d.paths.Parent(path)
+func ReadLink(path string) (string, error) {
+	at, err := new(paths.Resolver).Parent(path)
 	if err != nil {
 		return "", err
 	}
@@ -29,8 +29,8 @@ func (d *Disk) ReadLink(path string) (string, error) {
 
 // LinkOwner returns the owner and group of a new link at path: the running user, or the owner of the
 // directory if that is another user, who could otherwise move a link of root elsewhere.
-func (d *Disk) LinkOwner(path string) (uid, gid uint32, err error) {
-	at, err := d.paths.Parent(path)
+func LinkOwner(path string) (uid, gid uint32, err error) {
+	at, err := new(paths.Resolver).Parent(path)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -46,8 +46,8 @@ func (d *Disk) LinkOwner(path string) (uid, gid uint32, err error) {
 
 // MayLink returns paths.ErrUnsafe if a link of a user must not be made at path: the directory belongs to
 // another untrusted user.
-func (d *Disk) MayLink(path string, uid uint32) error {
-	at, err := d.paths.Parent(path)
+func MayLink(path string, uid uint32) error {
+	at, err := new(paths.Resolver).Parent(path)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func mayLink(dir *paths.Dir, uid uint32) error {
 	}
 }
 
-// Link makes a link at path in one step: it replaces a link, a file or an empty directory. Its errors include
-// those of MayLink.
+// Link makes a link at path in one step: it replaces a link, a file or an empty directory. It returns the errors
+// of MayLink.
 func (d *Disk) Link(path, target string, uid, gid uint32) error {
 	return d.change(path, func(dir *paths.Dir, name string) error {
 		if err := mayLink(dir, uid); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -47,7 +48,7 @@ func TestSystemRemoveAllStopsAtMounts(t *testing.T) {
 			}
 			before, path := hosttest.Snapshot(t, base), filepath.Join(base, c.removed)
 			h := hosttest.New(t)
-			expected := h.MayReplace(path)
+			expected := files.MayReplace(path)
 			err := h.RemoveAll(t.Context(), path)
 			if (expected == nil) != (c.named == "") || (err == nil) != (c.named == "") {
 				t.Fatalf("expected: %v, removed: %v", expected, err)
@@ -124,7 +125,7 @@ func TestSystemWriteToAMountedFile(t *testing.T) {
 	hosttest.MakeTree(t, base, "container-hosts", "hosts")
 	hosttest.Mount(t, base+"/container-hosts", base+"/hosts")
 	h := hosttest.New(t)
-	expected := h.MayReplace(base + "/hosts")
+	expected := files.MayReplace(base + "/hosts")
 	err := h.Write(t.Context(), base+"/hosts", strings.NewReader("new"), hosttest.Attrs(t, 0o644))
 	for _, err := range []error{expected, err} {
 		if !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), base+"/hosts is a mount point") || !strings.Contains(err.Error(), "container-hosts") || !strings.Contains(err.Error(), "umount "+base+"/hosts") {

@@ -84,7 +84,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		}
 		err = errors.Join(err, f.Close())
 		if err == nil && o.Check != nil {
-			err = d.unchanged(filepath.Join(dir.Path(), temp), o.Check)
+			err = unchanged(filepath.Join(dir.Path(), temp), o.Check)
 		}
 		if err == nil && a.Special != 0 {
 			err = chmodPath(pinned, a.Bits())
@@ -261,7 +261,7 @@ func (d *Disk) WriteWith(ctx context.Context, path string, content io.Reader, a 
 		return err
 	}
 	defer checked.Close()
-	if err := d.unchanged(private, o.Check); err != nil {
+	if err := unchanged(private, o.Check); err != nil {
 		return err
 	}
 
@@ -271,15 +271,16 @@ func (d *Disk) WriteWith(ctx context.Context, path string, content io.Reader, a 
 }
 
 // unchanged calls check on a file, which it must not change.
-func (d *Disk) unchanged(path string, check func(path string) error) error {
-	before, err := d.Look(path)
+func unchanged(path string, check func(path string) error) error {
+	from := new(paths.Resolver)
+	before, err := look(from, path, false)
 	if err == nil {
 		err = check(path)
 	}
 	if err != nil {
 		return err
 	}
-	after, err := d.Look(path)
+	after, err := look(from, path, false)
 	if err == nil && after != before {
 		err = ErrChanged
 	}
