@@ -54,7 +54,7 @@ func (e Edit) Left(before model.Groups) []string {
 	return slices.DeleteFunc(slices.Clone(before.Groups), func(g string) bool { return !slices.Contains(e.Remove, g) })
 }
 
-// Kept returns the groups in now that the edit does not add.
+// Kept returns the current groups that the edit does not add.
 func (e Edit) Kept(now model.Groups) []string {
 	return slices.DeleteFunc(slices.Clone(now.Groups), func(g string) bool {
 		_, joined := e.Set[g]

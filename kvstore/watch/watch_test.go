@@ -446,7 +446,7 @@ func TestKeyIsPurgedBeforeTheStart(t *testing.T) {
 	}
 }
 
-// unassigns waits until a key is not active and not kept.
+// unassigns waits until a key has no active and no stored assignment.
 func unassigns(t *testing.T, w *kvtest.Watching, key string) {
 	t.Helper()
 	kvtest.Eventually(t, key+" is unassigned", func() (bool, string) {

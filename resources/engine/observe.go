@@ -112,7 +112,7 @@ func (o *observer) refresh(ctx context.Context, n *plan.Node) {
 	nodes := []*plan.Node{n}
 	if n.Resource.Type.StatusAll != nil {
 		for _, other := range o.run.rest(n) {
-			if other.Resource.Type.IsBeside(n.Resource.Type) && o.seen[other.At].taken {
+			if other.Resource.Type.SharesCalls(n.Resource.Type) && o.seen[other.At].taken {
 				nodes = append(nodes, other)
 			}
 		}
@@ -162,7 +162,7 @@ func (o *observer) groups(nodes []*plan.Node) []*statusGroup {
 				continue
 			}
 		}
-		k := key{n.Resource.Type.CallName(), s.provider.Name()}
+		k := key{n.Resource.Type.FamilyName(), s.provider.Name()}
 		g, ok := byKey[k]
 		if !ok {
 			g = &statusGroup{typ: n.Resource.Type, provider: s.provider}

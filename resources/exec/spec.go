@@ -25,7 +25,7 @@ type Spec struct {
 	Environment []string `json:"environment,omitempty" short:"e" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
 	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command: absolute directories separated by colons; the command is searched there"`
 	Returns     []int    `json:"returns,omitempty" jsonschema_description:"Exit codes that mean success; default [0]"`
-	User        string   `json:"user,omitempty" filled:"true" jsonschema_description:"User, name or numeric id, who runs the command and its guards; needs root"`
+	User        string   `json:"user,omitempty" filled:"true" jsonschema_description:"User of the command and its guards, name or numeric id; needs root"`
 	Group       string   `json:"group,omitempty" filled:"true" jsonschema_description:"Group, name or numeric id, of the command and its guards; default: the primary group of the user"`
 	Umask       string   `json:"umask,omitempty" filled:"true" jsonschema:"default=0022" jsonschema_description:"Permissions, in octal, that new files do not get"`
 	Stdin       string   `json:"stdin,omitempty" jsonschema_description:"Standard input of the command, at most 16 MiB; always secret"`

@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-// accountEnv has the user ann, with the number of hosttest.Stranger, who is in the groups web and log.
+// accountEnv returns an environment with the user ann in the groups web and log. Her number is hosttest.Stranger.
 func accountEnv(t *testing.T) (env resource.Env, home string) {
 	t.Helper()
 	hosttest.NeedRoot(t)

@@ -56,7 +56,7 @@ func replace(t *testing.T, env resource.Env, p typetest.Properties) (string, err
 	return kept, err
 }
 
-// TestBackupsAreTheLastThree replaces a file again and again: by new contents, and by one that was there before.
+// TestBackupsAreTheLastThree replaces a file several times: by new contents, and by an earlier content.
 func TestBackupsAreTheLastThree(t *testing.T) {
 	dir := t.TempDir()
 	env := testEnv(t, dir)

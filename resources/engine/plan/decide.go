@@ -214,7 +214,7 @@ func Protect(f func() error) (err error) {
 // Joins reports whether n can be changed in the batch of first, which precedes it.
 func (u *Upstream) Joins(n, first *Node) bool {
 	typ := n.Resource.Type
-	if !typ.IsBeside(first.Resource.Type) || n.Resource.ResolveDeferred != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
+	if !typ.SharesCalls(first.Resource.Type) || n.Resource.ResolveDeferred != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
 		return false
 	}
 	if _, skipped := gate(n, u); skipped {

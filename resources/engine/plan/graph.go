@@ -163,8 +163,8 @@ func (g *Graph) edge(from, to *Node, e Edge) {
 	from.after = append(from.after, to)
 }
 
-// editedFile returns the file of which a resource manages a part, with its family: resources with the same
-// result change the file in one write. It is empty for other resources.
+// editedFile returns the family and the file of a resource that manages a part of a file, or an empty text.
+// Resources with equal results change the file in one write.
 func editedFile(r *resource.Resource) string {
 	if r.Type.Family == "" || r.ResolveDeferred != nil {
 		return ""

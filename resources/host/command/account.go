@@ -57,7 +57,7 @@ func accessAs(a *Account, f func() error) error {
 	return paths.As(a.UID, a.GID, a.Groups, f)
 }
 
-// needsThread reports whether a thread of its own must start the command.
+// needsThread reports whether a separate thread must start the command.
 func (c *Command) needsThread() bool { return c.Umask != nil || c.As.IsOther() }
 
 // prepareThread sets what a new process inherits from the thread that starts it.

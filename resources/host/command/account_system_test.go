@@ -37,7 +37,7 @@ func TestSystemAccountOfACommand(t *testing.T) {
 	}
 }
 
-// TestSystemWhatAnotherUserGetsFromMuster: nothing of root reaches a command of another user.
+// TestSystemWhatAnotherUserGetsFromMuster checks that a command of another user gets no descriptor, variable or terminal of root.
 func TestSystemWhatAnotherUserGetsFromMuster(t *testing.T) {
 	hosttest.NeedRoot(t)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hidden")

@@ -73,7 +73,7 @@ func (d *Dir) Sync() error {
 	return &fs.PathError{Op: "fsync", Path: d.path, Err: err}
 }
 
-// MayEnter returns an error if the user whose file access rights this thread uses may not enter the directory.
+// MayEnter returns an error if the file system user of this thread may not enter the directory.
 func (d *Dir) MayEnter() error {
 	fd, err := OpenAt(d.fd, ".", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
