@@ -109,6 +109,19 @@ code 1
 exec#a is declared twice, first at …first.yaml:1:28
 code 1
 outcome=changed total=3
+=== A …file… with content, or with …ensure: absent…, and an …archive… for one path
+muster apply content.yaml || echo code $?
+muster apply absent.yaml || echo code $?
+-- content.yaml --
+ccm: {resources: [{file: [{/x/a.tgz: {content: x, owner: root, group: root, mode: "0644"}}]}, {archive: [{/x/a.tgz: {url: "https://example.com/a.tgz", owner: root, group: root}}]}]}
+-- absent.yaml --
+ccm: {resources: [{file: [{/x/a.tgz: {ensure: absent}}]}, {archive: [{/x/a.tgz: {url: "https://example.com/a.tgz", owner: root, group: root}}]}]}
+-- want --
+archive#/x/a.tgz and file#/x/a.tgz, at content.yaml:1:28, manage the same path
+code 1
+archive#/x/a.tgz and file#/x/a.tgz, at absent.yaml:1:28, manage the same path
+code 1
+
 === An unknown property or key
 muster apply property.yaml || echo code $?
 muster apply key.yaml || echo code $?
